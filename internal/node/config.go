@@ -1,0 +1,113 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Config is what a node is told by whoever runs it. [Config.Validate] checks it.
+type Config struct {
+	// ID is the node's name in the cluster, for ever: 1 to 64 of a-z, 0-9 and -.
+	ID string
+	// DataDir is the folder with everything the node must not lose. One process at a
+	// time may use it; losing it makes the node a stranger to its cluster.
+	DataDir string
+	// PeerAddr and APIAddr are where other nodes, and clients, are told to reach this
+	// one: host:port.
+	PeerAddr string
+	APIAddr  string
+	// PeerListen and APIListen are where to listen if that differs.
+	PeerListen string
+	APIListen  string
+	// HTTPAddr serves metrics, health and profiles; empty for none.
+	HTTPAddr string
+	// Cluster lists all the nodes that found the cluster, this one included. It is
+	// read at founding only.
+	Cluster []Peer
+	// Dial overrides where this node dials some of its peers.
+	Dial []Peer
+	// MaxKeys is how many keys the cluster may have. It is read at founding only; 0
+	// stands for [DefaultMaxKeys].
+	MaxKeys uint64
+}
+
+// Peer is a node's name and address.
+type Peer struct {
+	ID   string
+	Addr string
+}
+
+// DefaultMaxKeys is how many keys a cluster may have if nothing is said: a record
+// is for ever, and this many take a few GiB.
+const DefaultMaxKeys = 10_000_000
+
+const maxIDBytes = 64
+
+// ParsePeers parses n1=host:port,n2=host:port.
+func ParsePeers(list string) ([]Peer, error) {
+	var peers []Peer
+	for item := range strings.SplitSeq(list, ",") {
+		id, addr, ok := strings.Cut(strings.TrimSpace(item), "=")
+		if !ok {
+			return nil, fmt.Errorf("%q is not of the form name=host:port", item)
+		}
+		peers = append(peers, Peer{ID: id, Addr: addr})
+	}
+	return peers, nil
+}
+
+// Validate returns every fault of c at once, joined, or nil.
+func (c Config) Validate() error {
+	faults := []error{validID("id", c.ID), validAddr("peer-addr", c.PeerAddr), validAddr("api-addr", c.APIAddr)}
+	if c.DataDir == "" {
+		faults = append(faults, errors.New("data-dir: is empty; name a folder of this node's own"))
+	}
+	for flag, addr := range map[string]string{"peer-listen": c.PeerListen, "api-listen": c.APIListen, "http-addr": c.HTTPAddr} {
+		if addr != "" {
+			faults = append(faults, validAddr(flag, addr))
+		}
+	}
+	faults = append(faults, validPeers("cluster", c.Cluster), validPeers("dial", c.Dial))
+	if !slices.ContainsFunc(c.Cluster, func(p Peer) bool { return p.ID == c.ID }) {
+		faults = append(faults, fmt.Errorf("cluster: does not list this node, %q; it must list all nodes", c.ID))
+	}
+	return errors.Join(faults...)
+}
+
+func validPeers(flag string, peers []Peer) error {
+	seen := map[string]bool{}
+	var faults []error
+	for _, p := range peers {
+		faults = append(faults, validID(flag, p.ID), validAddr(flag, p.Addr))
+		if seen[p.ID] {
+			faults = append(faults, fmt.Errorf("%s: lists %q twice", flag, p.ID))
+		}
+		seen[p.ID] = true
+	}
+	return errors.Join(faults...)
+}
+
+func validID(flag, id string) error {
+	if id == "" || len(id) > maxIDBytes || strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return fmt.Errorf("%s: the name %q must be 1 to %d of a-z, 0-9 and -", flag, id, maxIDBytes)
+	}
+	return nil
+}
+
+func validAddr(flag, addr string) error {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("%s: %q is not host:port: %w", flag, addr, err)
+	}
+	if host == "" {
+		return fmt.Errorf("%s: %q has no host; name the one that others reach this node by", flag, addr)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("%s: the port of %q must be 1 to 65535", flag, addr)
+	}
+	return nil
+}

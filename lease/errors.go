@@ -1,0 +1,122 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Code is the stable name of a kind of failure: the reason on the wire, in JSON
+// output and in metrics.
+type Code string
+
+// The codes.
+const (
+	CodeHeld           Code = "LEASE_HELD"
+	CodeLost           Code = "LEASE_LOST"
+	CodeUnavailable    Code = "UNAVAILABLE"
+	CodeOutcomeUnknown Code = "OUTCOME_UNKNOWN"
+	CodeInvalid        Code = "INVALID"
+	CodeExhausted      Code = "EXHAUSTED"
+)
+
+// ErrUnavailable says that the operation was certainly not done: there is no
+// leader now, or it was never proposed. Trying again is always safe.
+var ErrUnavailable error = &plainError{CodeUnavailable, "unavailable: certainly not done, try again"}
+
+// ErrOutcomeUnknown says that the operation may or may not have been done: it
+// was sent or proposed, and no answer came. Renew, release and forget can be
+// tried again as they are, acquire with the same request id; or read the key.
+var ErrOutcomeUnknown error = &plainError{CodeOutcomeUnknown, "outcome unknown: it may have been done; retry with the same request id, or read the key"}
+
+type plainError struct {
+	code Code
+	text string
+}
+
+func (e *plainError) Error() string { return e.text }
+func (e *plainError) Code() Code    { return e.code }
+
+// HeldError refuses an acquire: the key has an unexpired lease, possibly the
+// caller's own.
+type HeldError struct {
+	// Record is the lease in the way.
+	Record Record
+	// Remaining is how long it has to go at most, unless it is renewed.
+	Remaining time.Duration
+}
+
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("%q is held by %q at epoch %d for another %v: wait, or try again after that", e.Record.Key, e.Record.Owner, e.Record.Epoch, e.Remaining.Round(time.Millisecond))
+}
+
+// Code returns [CodeHeld].
+func (e *HeldError) Code() Code { return CodeHeld }
+
+// LostError refuses a renew, release or forget for an epoch that is over or is
+// someone else's, and an acquire whose request id names a grant that has ended.
+type LostError struct {
+	// Record is the key's record as it is now; its epoch is 0 if the key was never
+	// granted.
+	Record Record
+	// Remaining is how long the current lease has to go; 0 if the key is free.
+	Remaining time.Duration
+}
+
+func (e *LostError) Error() string {
+	r := e.Record
+	switch {
+	case r.Epoch == 0:
+		return fmt.Sprintf("%q was never granted: acquire it first", r.Key)
+	case e.Remaining == 0:
+		return fmt.Sprintf("this lease of %q is over; the latest was epoch %d of %q: stop, and acquire again", r.Key, r.Epoch, r.Owner)
+	default:
+		return fmt.Sprintf("this lease of %q is over; %q holds epoch %d: stop, and acquire again", r.Key, r.Owner, r.Epoch)
+	}
+}
+
+// Code returns [CodeLost].
+func (e *LostError) Code() Code { return CodeLost }
+
+// InvalidError refuses a request before anything is proposed.
+type InvalidError struct {
+	Field   string // as on the wire
+	Problem string // what is wrong with it
+	Limit   string // what it has to be
+}
+
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("%s %s: it must be %s", e.Field, e.Problem, e.Limit)
+}
+
+// Code returns [CodeInvalid].
+func (e *InvalidError) Code() Code { return CodeInvalid }
+
+// ExhaustedError refuses a request that would pass a limit of the store.
+type ExhaustedError struct {
+	// Resource is what there is no more of: "keys", "epochs", "requests".
+	Resource string
+	// Limit is how many there can be.
+	Limit uint64
+	// Key is the key that was asked for; may be empty.
+	Key string
+}
+
+func (e *ExhaustedError) Error() string {
+	if e.Key == "" {
+		return fmt.Sprintf("no more %s: the limit is %d", e.Resource, e.Limit)
+	}
+	return fmt.Sprintf("no more %s for %q: the limit is %d", e.Resource, e.Key, e.Limit)
+}
+
+// Code returns [CodeExhausted].
+func (e *ExhaustedError) Code() Code { return CodeExhausted }
+
+// CodeOf returns the code of err, found anywhere in its chain, or "" if it has none.
+func CodeOf(err error) Code {
+	var coded interface{ Code() Code }
+	if errors.As(err, &coded) {
+		return coded.Code()
+	}
+	return ""
+}
