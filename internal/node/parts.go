@@ -1,0 +1,46 @@
+package node
+
+import (
+	"context"
+	"net"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasenode/leasenode/lease"
+	"github.com/leasenode/leasenode/raftnet"
+)
+
+// Parts are what a node stands on. A simulation or a chaos harness replaces some of
+// them; all have to be set.
+type Parts struct {
+	Clock  lease.Clock
+	Logger hclog.Logger
+	// Listen opens a listener on host:port.
+	Listen func(addr string) (net.Listener, error)
+	// Dial connects to a peer at host:port.
+	Dial func(ctx context.Context, addr string) (net.Conn, error)
+	// OpenStores opens the log, the vote and the snapshots in a folder.
+	OpenStores func(dir string, logger hclog.Logger) (raftnet.Stores, error)
+	// NewTransport returns what carries raft's messages over the peer port.
+	NewTransport func(port *raftnet.Port, logger hclog.Logger) raftnet.Transport
+	Timing       raftnet.Timing
+	// Registry takes the node's metrics, and is what its HTTP address serves.
+	Registry *prometheus.Registry
+}
+
+// SystemParts returns the parts of a node in production: this machine's clock,
+// network and disk.
+func SystemParts(logger hclog.Logger) Parts {
+	var dialer net.Dialer
+	return Parts{
+		Clock:        lease.NewSystemClock(),
+		Logger:       logger,
+		Listen:       func(addr string) (net.Listener, error) { return net.Listen("tcp", addr) },
+		Dial:         func(ctx context.Context, addr string) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", addr) },
+		OpenStores:   raftnet.OpenStores,
+		NewTransport: raftnet.NewTransport,
+		Timing:       raftnet.DefaultTiming(),
+		Registry:     prometheus.NewRegistry(),
+	}
+}

@@ -1,0 +1,377 @@
+package raftnet_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"github.com/leasenode/leasenode/raftnet"
+)
+
+// peer is a node's identity and port on loopback, without the rest of it.
+type peer struct {
+	dir      string
+	identity *raftnet.Identity
+	port     *raftnet.Port
+	addr     string
+}
+
+// peers opens ports that know each other's addresses.
+type peers struct {
+	t     *testing.T
+	addrs map[string]string
+}
+
+func newPeers(t *testing.T, ids ...string) *peers {
+	t.Helper()
+	ps := &peers{t: t, addrs: map[string]string{}}
+	for _, id := range ids {
+		ln := listen(t, "127.0.0.1:0")
+		ps.addrs[id] = ln.Addr().String()
+		if err := ln.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ps
+}
+
+func listen(t *testing.T, addr string) net.Listener {
+	t.Helper()
+	ln, err := net.Listen("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ln
+}
+
+func (ps *peers) open(id, dir string) *peer {
+	ps.t.Helper()
+	identity, err := raftnet.OpenIdentity(dir, id)
+	if err != nil {
+		ps.t.Fatal(err)
+	}
+	var dialer net.Dialer
+	port := raftnet.OpenPort(raftnet.PortConfig{
+		Identity: identity, APIAddr: "api-of-" + id, Listener: listen(ps.t, ps.addrs[id]),
+		Dial:   func(ctx context.Context, addr string) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", addr) },
+		AddrOf: func(id string) (string, bool) { addr, ok := ps.addrs[id]; return addr, ok },
+		Logger: hclog.NewNullLogger(),
+	})
+	p := &peer{dir: dir, identity: identity, port: port, addr: ps.addrs[id]}
+	ps.t.Cleanup(p.close)
+	if identity.ClusterID() != "" {
+		port.Serve(identity.Table)
+	}
+	return p
+}
+
+func (p *peer) close() { _ = p.port.Close() }
+
+// found has peers meet and returns each one's outcome.
+func (ps *peers) found(ctx context.Context, who ...*peer) (tables []raftnet.Table, errs []error) {
+	tables, errs = make([]raftnet.Table, len(who)), make([]error, len(who))
+	done := make(chan struct{})
+	for i, p := range who {
+		go func() {
+			tables[i], errs[i] = raftnet.Found(ctx, p.port, ps.addrs)
+			if errs[i] == nil {
+				p.port.Serve(tables[i])
+			}
+			done <- struct{}{}
+		}()
+	}
+	for range who {
+		<-done
+	}
+	return tables, errs
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func (ps *peers) mustFound(who ...*peer) {
+	ps.t.Helper()
+	tables, errs := ps.found(within(ps.t, time.Minute), who...)
+	for i := range who {
+		if errs[i] != nil || tables[i].ClusterID() != tables[0].ClusterID() {
+			ps.t.Fatalf("%s: %v, %v", who[i].identity.ID, tables[i], errs[i])
+		}
+	}
+}
+
+func TestThreeNodesFoundOneCluster(t *testing.T) {
+	ps := newPeers(t, "n1", "n2", "n3")
+	all := []*peer{ps.open("n1", t.TempDir()), ps.open("n2", t.TempDir()), ps.open("n3", t.TempDir())}
+	ps.mustFound(all...)
+	for _, p := range all {
+		again, err := raftnet.OpenIdentity(p.dir, p.identity.ID)
+		if err != nil || again.ClusterID() != all[0].identity.ClusterID() || again.Starts != 2 {
+			t.Errorf("%s after a restart: %+v, %v", p.identity.ID, again, err)
+		}
+		for id := range ps.addrs {
+			if conn, err := p.port.Dial(within(t, 10*time.Second), id, raftnet.PurposeCall); id != p.identity.ID {
+				if err != nil {
+					t.Errorf("%s dials %s: %v", p.identity.ID, id, err)
+				} else {
+					_ = conn.Close()
+				}
+			}
+		}
+	}
+	if got := all[0].port.APIAddr("n2"); got != "api-of-n2" {
+		t.Errorf("n1 knows n2's API as %q", got)
+	}
+}
+
+func TestNothingIsFoundedWhileANodeIsMissing(t *testing.T) {
+	ps := newPeers(t, "n1", "n2", "n3")
+	n1, n2 := ps.open("n1", t.TempDir()), ps.open("n2", t.TempDir())
+	_, errs := ps.found(within(t, time.Second), n1, n2)
+	for _, err := range errs {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "n3") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+func TestWipedNodesCannotFoundASecondCluster(t *testing.T) {
+	ps := newPeers(t, "n1", "n2", "n3")
+	all := []*peer{ps.open("n1", t.TempDir()), ps.open("n2", t.TempDir()), ps.open("n3", t.TempDir())}
+	ps.mustFound(all...)
+	all[0].close()
+	all[1].close()
+	wiped := []*peer{ps.open("n1", t.TempDir()), ps.open("n2", t.TempDir())}
+	_, errs := ps.found(within(t, time.Minute), wiped...)
+	for i, err := range errs {
+		if err == nil || !strings.Contains(err.Error(), "another data directory") {
+			t.Errorf("%s: %v", wiped[i].identity.ID, err)
+		}
+	}
+}
+
+func TestANodeThatHadNotWrittenTheTableAdoptsIt(t *testing.T) {
+	ps := newPeers(t, "n1", "n2", "n3")
+	n3 := ps.open("n3", t.TempDir())
+	n1, n2 := ps.open("n1", t.TempDir()), ps.open("n2", t.TempDir())
+	ps.mustFound(n1, n2, n3)
+	n3.close()
+	raw, err := os.ReadFile(filepath.Join(n3.dir, "identity.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// as if n3 had crashed before it wrote the table
+	before, _, _ := strings.Cut(string(raw), `,`+"\n"+`  "table"`)
+	if err := os.WriteFile(filepath.Join(n3.dir, "identity.json"), []byte(before+"\n}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n3 = ps.open("n3", n3.dir)
+	if n3.identity.ClusterID() != "" {
+		t.Fatal("the table is still there")
+	}
+	ps.mustFound(n3)
+	if n3.identity.ClusterID() != n1.identity.ClusterID() {
+		t.Errorf("%q beside %q", n3.identity.ClusterID(), n1.identity.ClusterID())
+	}
+}
+
+func TestDifferingListsFoundNothing(t *testing.T) {
+	ps := newPeers(t, "n1", "n2")
+	other := &peers{t: t, addrs: map[string]string{"n1": ps.addrs["n1"], "n2": ps.addrs["n2"], "n3": "127.0.0.1:1"}}
+	n1, n2 := ps.open("n1", t.TempDir()), other.open("n2", t.TempDir())
+	done := make(chan error, 1)
+	go func() {
+		_, errs := other.found(within(t, time.Second), n2)
+		done <- errs[0]
+	}()
+	_, errs := ps.found(within(t, time.Second), n1)
+	if err := <-done; !errors.Is(err, context.DeadlineExceeded) || !errors.Is(errs[0], context.DeadlineExceeded) {
+		t.Errorf("%v, %v", errs[0], err)
+	}
+}
+
+func TestStrangersAreRefusedInBothDirections(t *testing.T) {
+	ps := newPeers(t, "n1", "n2", "n3")
+	dirs := map[string]string{"n1": t.TempDir(), "n2": t.TempDir(), "n3": t.TempDir()}
+	all := []*peer{ps.open("n1", dirs["n1"]), ps.open("n2", dirs["n2"]), ps.open("n3", dirs["n3"])}
+	ps.mustFound(all...)
+	table := all[0].identity.Table
+	reopen := func(change func(identity *raftnet.Identity)) *peer {
+		identity, err := raftnet.OpenIdentity(t.TempDir(), "n3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		identity.Incarnation, identity.Starts, identity.Table = all[2].identity.Incarnation, 9, table
+		change(identity)
+		if err := identity.SetJoined(); err != nil {
+			t.Fatal(err)
+		}
+		return &peer{identity: identity}
+	}
+	refusals := map[string]func(*raftnet.Identity){
+		"wiped or replaced": func(i *raftnet.Identity) { i.Incarnation = "other" },
+		"of cluster": func(i *raftnet.Identity) {
+			i.Table = append(raftnet.Table{}, table...)
+			i.Table[0].Incarnation = "other"
+		},
+		"a later start": func(i *raftnet.Identity) { i.Starts = 0 },
+	}
+	met, err := all[0].port.Dial(within(t, 10*time.Second), "n3", raftnet.PurposeCall)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = met.Close()
+	all[2].close()
+	for want, change := range refusals {
+		stranger := reopen(change)
+		var dialer net.Dialer
+		stranger.port = raftnet.OpenPort(raftnet.PortConfig{
+			Identity: stranger.identity, Listener: listen(t, ps.addrs["n3"]), Logger: hclog.NewNullLogger(),
+			Dial:   func(ctx context.Context, addr string) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", addr) },
+			AddrOf: func(id string) (string, bool) { addr, ok := ps.addrs[id]; return addr, ok },
+		})
+		stranger.port.Serve(stranger.identity.Table)
+		var refused *raftnet.RefusedError
+		if _, err := all[0].port.Dial(within(t, 10*time.Second), "n3", raftnet.PurposeRaft); !errors.As(err, &refused) {
+			t.Errorf("%s: a member dials the stranger: %v", want, err)
+		}
+		if _, err := stranger.port.Dial(within(t, 10*time.Second), "n1", raftnet.PurposeRaft); !errors.As(err, &refused) || !strings.Contains(err.Error(), want) && want != "of cluster" {
+			t.Errorf("%s: the stranger dials a member: %v", want, err)
+		}
+		stranger.close()
+	}
+}
+
+func TestPortSurvivesNoise(t *testing.T) {
+	ps := newPeers(t, "n1", "n2")
+	n1, n2 := ps.open("n1", t.TempDir()), ps.open("n2", t.TempDir())
+	ps.mustFound(n1, n2)
+	silent, err := net.Dial("tcp", n1.addr) // holds its connection open and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for _, noise := range []string{"GET / HTTP/1.1\r\n\r\n", strings.Repeat("\xff", 100), "LNP1\x00\x00\x00\x05hello", "LNP1\xff\xff\xff\xff"} {
+		conn, err := net.Dial("tcp", n1.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = conn.Write([]byte(noise))
+		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%q was not hung up on", noise)
+		}
+		_ = conn.Close()
+	}
+	conn, err := n2.port.Dial(within(t, 10*time.Second), "n1", raftnet.PurposeCall)
+	if err != nil {
+		t.Fatalf("after the noise: %v", err)
+	}
+	_ = conn.Close()
+}
+
+// raft's heartbeats must take the same way as its other messages: the fast path
+// changes the term under a leader that is about to append.
+func TestHeartbeatsTakeNoFastPath(t *testing.T) {
+	ps := newPeers(t, "n1", "n2")
+	n1, n2 := ps.open("n1", t.TempDir()), ps.open("n2", t.TempDir())
+	ps.mustFound(n1, n2)
+	from, to := raftnet.NewTransport(n1.port, hclog.NewNullLogger()), raftnet.NewWitness(raftnet.NewTransport(n2.port, hclog.NewNullLogger()))
+	defer from.Close()
+	defer to.Close()
+	fast := make(chan struct{}, 1)
+	to.SetHeartbeatHandler(func(rpc raft.RPC) { // as raft does
+		fast <- struct{}{}
+		rpc.Respond(&raft.AppendEntriesResponse{}, nil)
+	})
+	answered := make(chan error, 1)
+	go func() {
+		var resp raft.AppendEntriesResponse
+		answered <- from.AppendEntries("n2", "n2", &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte("n1"), Addr: []byte("n1")}, Term: 3}, &resp)
+	}()
+	select {
+	case rpc := <-to.Consumer():
+		rpc.Respond(&raft.AppendEntriesResponse{Term: 3}, nil)
+	case <-fast:
+		t.Error("the heartbeat took the fast path")
+	case <-time.After(time.Minute):
+		t.Error("the heartbeat never came")
+	}
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	if _, err := from.AppendEntriesPipeline("n2", "n2"); !errors.Is(err, raft.ErrPipelineReplicationNotSupported) {
+		t.Errorf("a pipeline: %v", err)
+	}
+}
+
+func TestIdentityRefuses(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := raftnet.OpenIdentity(dir, "n1"); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "identity.json")
+	for _, c := range []struct{ name, id, content, want string }{
+		{"another node", "n2", "", `belongs to node "n1"`},
+		{"a newer format", "n1", `{"format":2,"id":"n1","incarnation":"x"}`, "newer leasenode"},
+		{"damage", "n1", `{"format":1,`, "damaged"},
+		{"no incarnation", "n1", `{"format":1,"id":"n1"}`, "damaged"},
+	} {
+		if c.content != "" {
+			if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := raftnet.OpenIdentity(dir, c.id); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	lost := t.TempDir()
+	if err := os.WriteFile(filepath.Join(lost, raftnet.LogFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := raftnet.OpenIdentity(lost, "n1"); err == nil {
+		t.Error("a log without an identity was taken")
+	}
+}
+
+func TestALostLogIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	begin := func() error {
+		identity, err := raftnet.OpenIdentity(dir, "n1")
+		if err != nil {
+			return err
+		}
+		if err := identity.SetTable(raftnet.Table{{ID: "n1", Addr: "a", Incarnation: identity.Incarnation}}); err != nil {
+			return err
+		}
+		stores, err := raftnet.OpenStores(dir, hclog.NewNullLogger())
+		if err != nil {
+			return err
+		}
+		return errors.Join(raftnet.Begin(identity, stores), stores.Close())
+	}
+	for i := range 2 {
+		if err := begin(); err != nil {
+			t.Fatalf("start %d: %v", i, err)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, raftnet.LogFile)); err != nil {
+		t.Fatal(err)
+	}
+	if err := begin(); err == nil || !strings.Contains(err.Error(), "is gone") {
+		t.Errorf("an empty log: %v", err)
+	}
+}

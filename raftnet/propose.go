@@ -1,0 +1,178 @@
+package raftnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/leasenode/leasenode/fsm"
+	"github.com/leasenode/leasenode/lease"
+)
+
+// inFlightEntries is how many entries may be on their way at once. While they are,
+// what comes waits and is packed into the next: few fuller entries beat many.
+const inFlightEntries = 2
+
+// Propose has mutations, which the caller has validated, put into the log and
+// returns the outcome of each, in order; they may fall into different entries. The
+// error is for the call as a whole, and then none was done: this node does not lead
+// ([lease.ErrUnavailable]) or has too much waiting ([*lease.ExhaustedError]).
+//
+// When ctx ends, what was not yet packed is certainly not done, and all else that
+// has no outcome is [lease.ErrOutcomeUnknown].
+func (n *Node) Propose(ctx context.Context, mutations []lease.Mutation) ([]lease.Outcome, error) {
+	bodies := make([][]byte, len(mutations))
+	for i, m := range mutations {
+		bodies[i] = fsm.EncodeMutation(m)
+	}
+	return n.propose(ctx, bodies)
+}
+
+// Tick has the leader's clock put into the log.
+func (n *Node) Tick(ctx context.Context) error {
+	outcomes, err := n.propose(ctx, [][]byte{nil})
+	if err != nil {
+		return err
+	}
+	return outcomes[0].Err
+}
+
+func (n *Node) propose(ctx context.Context, bodies [][]byte) ([]lease.Outcome, error) {
+	if len(bodies) == 0 {
+		return nil, nil
+	}
+	if n.raft.State() != raft.Leader {
+		return nil, n.notLeader()
+	}
+	c := newCall(ctx, bodies)
+	if err := n.queue.add(c); err != nil {
+		return nil, err
+	}
+	outcomes := make([]lease.Outcome, len(bodies))
+	var cause error
+	select {
+	case <-c.done:
+		for i := range c.items {
+			outcomes[i] = c.items[i].outcome
+		}
+		return outcomes, nil
+	case <-ctx.Done():
+		cause = context.Cause(ctx)
+	case <-n.ctx.Done():
+		cause = errors.New("this node is stopping")
+	}
+	for i := range c.items {
+		outcomes[i] = c.items[i].abandon(cause)
+	}
+	return outcomes, nil
+}
+
+func (n *Node) notLeader() error {
+	return fmt.Errorf("node %q does not lead: %w", n.cfg.ID, lease.ErrUnavailable)
+}
+
+// packLoop packs what waits into entries and proposes them.
+func (n *Node) packLoop() {
+	slots := make(chan struct{}, inFlightEntries)
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-n.queue.added:
+		case <-n.turned:
+		}
+		for !n.queue.empty() {
+			if n.raft.State() != raft.Leader {
+				n.queue.failAll(n.notLeader())
+				break
+			}
+			if n.current() == nil { // leadLoop opens the term and signals turned
+				signal(n.reopen)
+				break
+			}
+			select {
+			case <-n.ctx.Done():
+				return
+			case slots <- struct{}{}:
+			}
+			n.proposeEntry(func() { <-slots })
+		}
+	}
+}
+
+// proposeEntry packs one entry and hands it to raft. done is called when its outcome
+// is known, or never will be.
+func (n *Node) proposeEntry(done func()) {
+	items := n.queue.take(fsm.MaxEntryBytes)
+	r := n.current()
+	if len(items) == 0 || r == nil {
+		done()
+		for _, it := range items {
+			it.finish(lease.Outcome{Err: n.notLeader()})
+		}
+		return
+	}
+	bodies := make([][]byte, 0, len(items))
+	for _, it := range items {
+		if it.body != nil {
+			bodies = append(bodies, it.body)
+		}
+	}
+	// The reading comes after the last mutation has joined: taken earlier, it could be
+	// of a time when a mutation's caller had not even sent it.
+	stamp := fsm.Stamp{Reading: r.reading(n.cfg.Clock.Monotonic()), Term: r.term, Wall: n.cfg.Clock.Wall()}
+	n.entries.Add(1)
+	began := n.cfg.Clock.Monotonic()
+	future := n.raft.Apply(fsm.EncodeBatch(stamp, bodies), enqueueTimeout)
+	n.joined.Go(func() {
+		defer done()
+		n.settle(items, future)
+		n.cfg.Metrics.entry(len(bodies), n.cfg.Clock.Monotonic()-began)
+	})
+}
+
+// settle waits for an entry's answer and gives each of its items its outcome.
+func (n *Node) settle(items []*item, future raft.ApplyFuture) {
+	if err := n.await(n.ctx, future); err != nil {
+		err = sortError(err, future)
+		for _, it := range items {
+			it.finish(lease.Outcome{Err: err})
+		}
+		return
+	}
+	switch answer := future.Response().(type) {
+	case []lease.Outcome:
+		next := 0
+		for _, it := range items {
+			if it.body == nil {
+				it.finish(lease.Outcome{})
+				continue
+			}
+			it.finish(answer[next])
+			next++
+		}
+	case *fsm.TermError: // stamped in another term than the log's: nothing was done
+		signal(n.reopen)
+		for _, it := range items {
+			it.finish(lease.Outcome{Err: fmt.Errorf("%w: %w", lease.ErrUnavailable, answer)})
+		}
+	default:
+		for _, it := range items {
+			it.finish(lease.Outcome{Err: fmt.Errorf("%w: the state machine answered %v", lease.ErrOutcomeUnknown, answer)})
+		}
+	}
+}
+
+// sortError tells what certainly was not done from what may have been. Only three of
+// raft's errors are certain, and only without an index: then the entry never came
+// into the log. A lost leadership, a store's error or no answer at all may all have
+// left an entry that is committed later.
+func sortError(err error, future raft.ApplyFuture) error {
+	certain := errors.Is(err, raft.ErrNotLeader) || errors.Is(err, raft.ErrLeadershipTransferInProgress) || errors.Is(err, raft.ErrEnqueueTimeout)
+	if certain && future.Index() == 0 {
+		return fmt.Errorf("%w: %w", lease.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%w: %w", lease.ErrOutcomeUnknown, err)
+}
