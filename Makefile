@@ -1,13 +1,54 @@
 GO ?= go
+CC ?= cc
+# The race detector needs a C compiler; without one the tests run without it.
+RACE := $(shell command -v $(CC) >/dev/null 2>&1 && echo -race)
+TOOL = cd tools && $(GO) tool
+
+.DEFAULT_GOAL := help
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## run a three-node cluster on this machine; Ctrl-C stops it
-	$(GO) run ./cmd/leasenode dev
+	@$(GO) run ./cmd/leasenode dev
+
+.PHONY: test
+test: ## run every test
+	$(GO) test $(RACE) -timeout 18m ./...
+
+.PHONY: build
+build: ## build the binary into bin/
+	$(GO) build -trimpath -o bin/ ./cmd/leasenode
+
+.PHONY: verify
+verify: ## check format, vet, lint, go.mod and generated code
+	@out=$$(cd tools && $(GO) tool gofumpt -l ..); if [ -n "$$out" ]; then echo "not formatted (make format):"; echo "$$out"; exit 1; fi
+	$(GO) vet ./...
+	cd tools && $(GO) vet ./...
+	$(GO) run -modfile=tools/go.mod honnef.co/go/tools/cmd/staticcheck ./...
+	$(GO) mod tidy -diff
+	cd tools && $(GO) mod tidy -diff
+	$(MAKE) --no-print-directory generate
+	git diff --exit-code -- '*.pb.go'
+
+.PHONY: format
+format: ## format the code
+	$(TOOL) gofumpt -w ..
 
 .PHONY: generate
 generate: ## make the generated code anew
 	cd tools && $(GO) run ./protogen -I ../api -module github.com/leasenode/leasenode -out .. leasepb/lease.proto peerpb/peer.proto
+
+.PHONY: bench
+bench: ## run the Go benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: fuzz
+fuzz: ## fuzz every decoder for a minute each
+	@for pkg in $$($(GO) list ./...); do \
+		for name in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime 1m $$pkg || exit 1; \
+		done; \
+	done

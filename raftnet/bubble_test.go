@@ -200,7 +200,7 @@ func openMember(t *testing.T, table raftnet.Table, id string, transport raftnet.
 	}
 	node, err := raftnet.Open(raftnet.Config{
 		ID: id, Settings: fsm.DefaultSettings(), FSM: state, Transport: transport, Stores: stores, Clock: lease.NewSystemClock(),
-		Timing: raftnet.DefaultTiming(), Logger: hclog.NewNullLogger(), Metrics: raftnet.NewMetrics(prometheus.NewRegistry()),
+		Tuning: raftnet.DefaultTuning(), Logger: hclog.NewNullLogger(), Metrics: raftnet.NewMetrics(prometheus.NewRegistry()),
 	})
 	if err != nil {
 		t.Fatal(err)

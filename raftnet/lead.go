@@ -73,7 +73,7 @@ func (n *Node) openTerm() error {
 
 // tickLoop writes the clock down while leases run and nothing else is written.
 func (n *Node) tickLoop() {
-	ticker := time.NewTicker(n.cfg.Timing.Tick)
+	ticker := time.NewTicker(n.cfg.Tuning.Tick)
 	defer ticker.Stop()
 	last := uint64(0)
 	for {
@@ -84,7 +84,7 @@ func (n *Node) tickLoop() {
 		}
 		entries := n.entries.Load()
 		if now, latestEnd := n.cfg.FSM.Clock(); n.Leads() && entries == last && now < latestEnd {
-			ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Timing.Tick)
+			ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Tuning.Tick)
 			if err := n.Tick(ctx); err != nil {
 				n.cfg.Logger.Debug("tick", "error", err)
 			}

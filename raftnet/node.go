@@ -28,14 +28,15 @@ type Config struct {
 	// Stores have been begun with [Begin]. The node does not close them.
 	Stores  Stores
 	Clock   lease.Clock
-	Timing  Timing
+	Tuning  Tuning
 	Logger  hclog.Logger
 	Metrics *Metrics
 }
 
-// Timing sets how fast a cluster reacts. Shorter elections mean shorter outages when
-// a leader's machine vanishes, and needless ones when a disk or a link stalls.
-type Timing struct {
+// Tuning sets how fast a cluster reacts and what it keeps. Shorter elections mean
+// shorter outages when a leader's machine vanishes, and needless ones when a disk or a
+// link stalls.
+type Tuning struct {
 	// Heartbeat is how long a follower waits for its leader before it stands for
 	// election, and a candidate for votes. It must exceed the longest stall of a disk,
 	// since heartbeats wait for writes.
@@ -44,13 +45,19 @@ type Timing struct {
 	// else is written: a failover makes leases longer by at most this and the time
 	// without a leader.
 	Tick time.Duration
-	// SnapshotEntries is after how many entries a snapshot is taken.
-	SnapshotEntries uint64
+	// SnapshotEntries is after how many entries a snapshot is taken, SnapshotInterval
+	// how often that is looked at.
+	SnapshotEntries  uint64
+	SnapshotInterval time.Duration
+	// TrailingEntries stay in the log after a snapshot, so that a follower that is a
+	// little behind, or is receiving a snapshot, can catch up from the log. With too
+	// few a busy cluster installs snapshots for ever.
+	TrailingEntries uint64
 }
 
-// DefaultTiming suits nodes on one network.
-func DefaultTiming() Timing {
-	return Timing{Heartbeat: time.Second, Tick: time.Second, SnapshotEntries: 8192}
+// DefaultTuning suits nodes on one network.
+func DefaultTuning() Tuning {
+	return Tuning{Heartbeat: time.Second, Tick: time.Second, SnapshotEntries: 8192, SnapshotInterval: 30 * time.Second, TrailingEntries: 10240}
 }
 
 const (
@@ -58,9 +65,6 @@ const (
 	// [fsm.MaxEntryBytes].
 	entriesPerAppend = 256
 	entriesCached    = 256
-	// trailingEntries stay in the log after a snapshot, so that a follower that is a
-	// little behind, or receives a snapshot, can catch up from the log.
-	trailingEntries = 10240
 	// stopWait bounds how long a stop waits for raft to answer what it was given.
 	stopWait = 2 * time.Second
 )
@@ -90,7 +94,7 @@ type Node struct {
 	closing sync.Once
 }
 
-// Open starts the node.
+// Open starts the node. On an error the transport is closed too.
 func Open(cfg Config) (*Node, error) {
 	n := &Node{
 		cfg: cfg, witness: newWitness(cfg.Transport), queue: newQueue(), reads: newReaders(),
@@ -99,11 +103,12 @@ func Open(cfg Config) (*Node, error) {
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	logs, err := raft.NewLogCache(entriesCached, cfg.Stores.Logs)
 	if err != nil {
-		return nil, fmt.Errorf("cache the log: %w", err)
+		return nil, errors.Join(fmt.Errorf("cache the log: %w", err), cfg.Transport.Close())
 	}
 	n.raft, err = raft.NewRaft(n.raftConfig(), cfg.FSM, logs, cfg.Stores.Stable, cfg.Stores.Snapshots, n.witness)
 	if err != nil {
-		return nil, fmt.Errorf("start raft: %w", err)
+		n.stop()
+		return nil, errors.Join(fmt.Errorf("start raft: %w", err), cfg.Transport.Close())
 	}
 	cfg.Metrics.watch(n)
 	n.joined.Go(n.leadLoop)
@@ -117,14 +122,14 @@ func (n *Node) raftConfig() *raft.Config {
 	conf := raft.DefaultConfig()
 	conf.LocalID = raft.ServerID(n.cfg.ID)
 	conf.Logger = n.cfg.Logger.Named("raft")
-	conf.HeartbeatTimeout = n.cfg.Timing.Heartbeat
-	conf.ElectionTimeout = n.cfg.Timing.Heartbeat
-	conf.LeaderLeaseTimeout = n.cfg.Timing.Heartbeat / 2
+	conf.HeartbeatTimeout = n.cfg.Tuning.Heartbeat
+	conf.ElectionTimeout = n.cfg.Tuning.Heartbeat
+	conf.LeaderLeaseTimeout = n.cfg.Tuning.Heartbeat / 2
 	conf.MaxAppendEntries = entriesPerAppend
 	conf.BatchApplyCh = true
-	conf.TrailingLogs = trailingEntries
-	conf.SnapshotThreshold = n.cfg.Timing.SnapshotEntries
-	conf.SnapshotInterval = 30 * time.Second
+	conf.TrailingLogs = n.cfg.Tuning.TrailingEntries
+	conf.SnapshotThreshold = n.cfg.Tuning.SnapshotEntries
+	conf.SnapshotInterval = n.cfg.Tuning.SnapshotInterval
 	return conf
 }
 
@@ -165,7 +170,7 @@ func (n *Node) handOver() {
 	if n.raft.State() != raft.Leader || len(n.Members()) == 1 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Timing.Heartbeat+stopWait)
+	ctx, cancel := context.WithTimeout(n.ctx, n.cfg.Tuning.Heartbeat+stopWait)
 	defer cancel()
 	if err := n.await(ctx, n.raft.LeadershipTransfer()); err != nil {
 		n.cfg.Logger.Warn("could not hand over leadership; the others will elect a leader", "error", err)

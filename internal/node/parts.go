@@ -24,7 +24,7 @@ type Parts struct {
 	OpenStores func(dir string, logger hclog.Logger) (raftnet.Stores, error)
 	// NewTransport returns what carries raft's messages over the peer port.
 	NewTransport func(port *raftnet.Port, logger hclog.Logger) raftnet.Transport
-	Timing       raftnet.Timing
+	Tuning       raftnet.Tuning
 	// Registry takes the node's metrics, and is what its HTTP address serves.
 	Registry *prometheus.Registry
 }
@@ -40,7 +40,7 @@ func SystemParts(logger hclog.Logger) Parts {
 		Dial:         func(ctx context.Context, addr string) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", addr) },
 		OpenStores:   raftnet.OpenStores,
 		NewTransport: raftnet.NewTransport,
-		Timing:       raftnet.DefaultTiming(),
+		Tuning:       raftnet.DefaultTuning(),
 		Registry:     prometheus.NewRegistry(),
 	}
 }

@@ -1,0 +1,65 @@
+package api
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/status"
+
+	"github.com/leasenode/leasenode/api/wire"
+	"github.com/leasenode/leasenode/lease"
+)
+
+// metrics count the calls that clients have sent to this node, wherever they were
+// answered in the end.
+type metrics struct {
+	requests *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
+}
+
+func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "leasenode_requests_total",
+			Help: "Calls that clients have sent to this node, by method and by what became of them: OK, the reason of the failure, or its gRPC code where it has no reason.",
+		}, []string{"method", "code"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "leasenode_request_seconds",
+			Help:    "Time from a call's arrival at this node to its answer.",
+			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 17), // to 16 s
+		}, []string{"method"}),
+	}
+	for _, c := range []prometheus.Collector{m.requests, m.seconds} {
+		if err := registry.Register(c); err != nil {
+			return nil, fmt.Errorf("register the metrics of requests: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) observe(method, code string, took time.Duration) {
+	method = methodName(method)
+	m.requests.WithLabelValues(method, code).Inc()
+	m.seconds.WithLabelValues(method).Observe(took.Seconds())
+}
+
+// methodName returns LeaseService/Get of /leasenode.v1.LeaseService/Get: methods of
+// several services have one name, but no two services have.
+func methodName(full string) string {
+	service, method := path.Split(full)
+	return strings.TrimPrefix(path.Ext(path.Base(service)), ".") + "/" + method
+}
+
+// codeName returns what became of a call that failed with err, as it was answered.
+func codeName(err error) string {
+	if err == nil {
+		return "OK"
+	}
+	if wire.Answered(err) {
+		return string(lease.CodeOf(wire.FromCall(err, wire.Mutates)))
+	}
+	return status.Code(err).String()
+}

@@ -1,0 +1,71 @@
+package api
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/leasenode/leasenode/api/leasepb"
+	"github.com/leasenode/leasenode/api/peerpb"
+	"github.com/leasenode/leasenode/api/wire"
+)
+
+const (
+	// defaultTimeout is the time that a call without a deadline is given.
+	defaultTimeout = 30 * time.Second
+	// minPingInterval is how often a client may ping. Ours do it every 10 s.
+	minPingInterval = 5 * time.Second
+	// connectTimeout bounds the handshake of a connection.
+	connectTimeout = 10 * time.Second
+)
+
+// NewPublicServer returns the server of the API port: LeaseService, which passes on
+// to the leader what this node cannot answer, ClusterService, h as grpc.health.v1,
+// and reflection. Its metrics are registered with registry, which must not have
+// them yet. Stop waits for the calls that are being answered.
+//
+// A stream of health lasts as long as its client likes: GracefulStop waits for it.
+func NewPublicServer(n Node, h *Health, registry prometheus.Registerer) (*grpc.Server, error) {
+	m, err := newMetrics(registry)
+	if err != nil {
+		return nil, err
+	}
+	observe := observer{logger: n.Logger, metrics: m}
+	server := newServer(n, observe.unary)
+	register(server, &leasepb.LeaseService_ServiceDesc, &leaseServer{node: n, mode: passesOn})
+	register(server, &leasepb.ClusterService_ServiceDesc, &clusterServer{node: n})
+	healthpb.RegisterHealthServer(server, h.server)
+	reflection.Register(server)
+	return server, nil
+}
+
+// NewPeerServer returns the server of the peer port: LeaseService for what other
+// nodes pass on, which is answered here or not at all, and PeerService. It has no
+// metrics, since every request is counted where its client sent it.
+func NewPeerServer(n Node) *grpc.Server {
+	server := newServer(n)
+	register(server, &leasepb.LeaseService_ServiceDesc, &leaseServer{node: n, mode: answersOnly})
+	register(server, &peerpb.PeerService_ServiceDesc, &peerServer{node: n})
+	return server
+}
+
+// newServer returns a server without services. first are interceptors around all
+// others.
+func newServer(n Node, first ...grpc.UnaryServerInterceptor) *grpc.Server {
+	guard := guard{node: n}
+	return grpc.NewServer(
+		grpc.ChainUnaryInterceptor(append(first, guard.status, guard.recover, giveDeadline)...),
+		grpc.ChainStreamInterceptor(guard.recoverStream),
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.MaxRecvMsgSize(maxReadBytes),
+		grpc.MaxSendMsgSize(wire.MaxAnswerBytes),
+		grpc.ConnectionTimeout(connectTimeout),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
+		grpc.WaitForHandlers(true),
+	)
+}

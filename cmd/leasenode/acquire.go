@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasenode/leasenode/lease"
+)
+
+// Between two tries a waiting acquire pauses for pollMin to pollMax, at random so
+// that those who wait for one key do not all come at once, but never beyond the
+// end of the lease that is in the way by more than pollFloor.
+const (
+	pollFloor = 10 * time.Millisecond
+	pollMin   = 250 * time.Millisecond
+	pollMax   = time.Second
+)
+
+const defaultTTL = 10 * time.Second
+
+func (a *app) acquireCommand() *cobra.Command {
+	try := acquisition{app: a}
+	attrs := attributes{}
+	cmd := &cobra.Command{
+		Use:   "acquire KEY",
+		Short: "Become the owner of a key",
+		Long: `Become the owner of a key until the lease is over, and print the epoch.
+
+It is granted if nobody owns the key: it was never granted, was released, or its
+lease has run out. While it is owned, by you too, the answer is "held" and the exit
+code 3; with --wait, try until it is free or the wait is over. The epoch is your
+proof: renew and release need it, and whatever you write to should refuse a lower
+one. Keep the lease with "renew" before it ends.
+
+If no answer comes (exit code 5) you may be the owner without knowing. The message
+then has a request id: the same command with --request-id gives you the same grant
+if there was one. Keep the id to yourself, it can take the grant.`,
+		Example: `  leasenode acquire orders/7 --owner worker-1
+  leasenode acquire orders/7 --owner worker-2 --ttl 1m --wait 30s
+  leasenode acquire orders/7 --owner worker-1 --attr addr=10.0.0.5:8080 --attr version=3`,
+		Args: cobra.ExactArgs(1),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&try.req.Owner, "owner", "", "who asks, as others will see it")
+	flags.DurationVar(&try.req.TTL, "ttl", defaultTTL, "how long the lease lasts unless it is renewed: 100ms to 24h")
+	flags.DurationVar(&try.wait, "wait", 0, "how long to wait while the key is held")
+	flags.Var(attrs, "attr", "something to tell about the owner; can be repeated")
+	flags.StringVar(&try.req.RequestID, "request-id", "", "the id of an earlier try, to get the same grant")
+	required(cmd, "owner")
+	cmd.RunE = a.action(func(ctx context.Context, args []string) error {
+		try.req.Key, try.req.Attributes = args[0], attrs
+		return try.run(ctx)
+	})
+	return cmd
+}
+
+// required marks flags without which a command cannot run.
+func required(cmd *cobra.Command, names ...string) {
+	for _, name := range names {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err) // the flag is not defined: a mistake in this program
+		}
+	}
+}
+
+// acquisition is one run of the acquire command.
+type acquisition struct {
+	app  *app
+	req  lease.AcquireRequest
+	wait time.Duration
+
+	seen     lease.Record // whom the user was told of last
+	idIsOurs bool         // the request id was made here
+}
+
+func (q *acquisition) run(ctx context.Context) error {
+	if q.wait < 0 {
+		return usagef("--wait is %v: it cannot be negative", q.wait)
+	}
+	if err := q.req.Mutation().Validate(); err != nil {
+		return err
+	}
+	if q.req.RequestID == "" {
+		q.req.RequestID, q.idIsOurs = rand.Text(), true
+	}
+	return q.app.withCluster(func(c cluster) error {
+		answer, err := q.poll(ctx, c)
+		if errors.Is(err, lease.ErrOutcomeUnknown) {
+			return &attemptError{requestID: q.req.RequestID, err: err}
+		}
+		if err != nil {
+			return err
+		}
+		return q.app.show(recordOf(answer.Record, answer.Remaining), func(w io.Writer) { q.app.granted(w, answer, q.req.TTL) })
+	})
+}
+
+// poll tries until the key is granted, the wait is over, or trying again is of no
+// use. Every try has the same request id, so an unanswered one can do no harm.
+func (q *acquisition) poll(ctx context.Context, c cluster) (lease.Answer, error) {
+	end := time.Now().Add(q.wait)
+	for {
+		answer, err := q.try(ctx, c)
+		if err == nil || !time.Now().Before(end) || !q.again(err) {
+			return answer, err
+		}
+		select {
+		case <-ctx.Done():
+			return answer, err
+		case <-time.After(min(q.pause(err), time.Until(end))):
+		}
+	}
+}
+
+func (q *acquisition) try(ctx context.Context, c cluster) (lease.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, q.app.timeout)
+	defer cancel()
+	answer, err := c.Acquire(ctx, q.req)
+	return answer, settled(err)
+}
+
+// again reports whether a try that ended with err can be followed by another, and
+// tells the user why it has to be.
+func (q *acquisition) again(err error) bool {
+	var held *lease.HeldError
+	switch code := lease.CodeOf(err); {
+	case errors.As(err, &held):
+		if held.Record.Owner != q.seen.Owner || held.Record.Epoch != q.seen.Epoch {
+			fmt.Fprintf(q.app.stderr, "waiting: %q is held by %q at epoch %d, for another %s unless renewed\n",
+				held.Record.Key, held.Record.Owner, held.Record.Epoch, length(held.Remaining))
+			q.seen = held.Record
+		}
+		return true
+	case code == lease.CodeLost && q.idIsOurs:
+		// An earlier try was granted, unheard, and that lease is over. The attempt
+		// that the id names has ended with it; waiting goes on with another.
+		q.req.RequestID = rand.Text()
+		return true
+	default:
+		return code == lease.CodeUnavailable || code == lease.CodeOutcomeUnknown
+	}
+}
+
+func (q *acquisition) pause(err error) time.Duration {
+	pause := pollMin + mathrand.N(pollMax-pollMin)
+	var held *lease.HeldError
+	if errors.As(err, &held) {
+		pause = min(pause, max(held.Remaining, pollFloor))
+	}
+	return pause
+}
+
+// granted tells about a grant and what to do with it.
+func (a *app) granted(w io.Writer, answer lease.Answer, ttl time.Duration) {
+	r := answer.Record
+	fmt.Fprintf(w, "%s is yours: epoch %d, %s left\n\n", cell(r.Key), r.Epoch, length(answer.Remaining))
+	fmt.Fprintf(w, "  keep it     %s\n", a.suggest("renew", r, "--ttl", ttl.String()))
+	fmt.Fprintf(w, "  give it up  %s\n", a.suggest("release", r))
+}

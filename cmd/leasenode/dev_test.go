@@ -1,0 +1,194 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestDevLife is the life of a cluster as its user sees it: it serves from every
+// node, loses nodes and gets them back, stops cleanly, and carries on where it was.
+func TestDevLife(t *testing.T) {
+	d := startDev(t, 3)
+	var r recordJSON
+	for k := range d.nodes {
+		key := "k" + strconv.Itoa(k)
+		got := launch(t, "acquire", key, "--owner", "o", "--ttl", "1h", "--endpoints", address(d.api+k)).finish(t)
+		check(t, "acquire through node "+strconv.Itoa(k), got.code, exitDone)
+	}
+
+	follower := "n1"
+	if d.ready.Leader == follower {
+		follower = "n2"
+	}
+	d.loseAndRegain(t, follower)
+	d.loseAndRegain(t, d.leader(t))
+
+	got := launch(t, "dev", "--data-dir", d.dir).finish(t)
+	if got.code != exitFailed || !strings.Contains(got.stderr, `another "leasenode dev" runs in `+d.dir) {
+		t.Errorf("a second dev: %+v", got)
+	}
+
+	d.stopCleanly(t)
+	d.refusesOtherLayout(t)
+	d.start(t)
+	for k := range d.nodes {
+		d.must(t, &r, "get", "k"+strconv.Itoa(k))
+		if r.Owner != "o" || r.Epoch != 1 || r.RemainingMS == 0 {
+			t.Errorf("after the restart: %+v", r)
+		}
+	}
+	d.stopCleanly(t)
+}
+
+func (d *devCluster) leader(t *testing.T) string {
+	t.Helper()
+	var status statusJSON
+	eventually(t, "somebody leads", func() bool { d.must(t, &status, "status"); return status.Leader != "" })
+	return status.Leader
+}
+
+// loseAndRegain kills a node, looks that the others go on, and has dev bring it back.
+func (d *devCluster) loseAndRegain(t *testing.T, id string) {
+	t.Helper()
+	before := d.pidOf(t, id)
+	d.kill(t, id)
+	if want := "dev restart " + id + " --data-dir " + d.dir; !strings.Contains(d.stderr.String(), want) {
+		t.Errorf("dev does not say how to bring it back: %s", &d.stderr)
+	}
+	var r recordJSON
+	d.must(t, &r, "acquire", "without-"+id, "--owner", "o")
+	var status statusJSON
+	eventually(t, "the others see that it is gone", func() bool {
+		d.must(t, &status, "status")
+		k := slices.IndexFunc(status.Members, func(m memberJSON) bool { return m.ID == id })
+		return len(status.Members) == d.nodes && !status.Members[k].Healthy && status.Leader != id
+	})
+
+	var reply controlReply
+	got := launch(t, "dev", "restart", id, "--data-dir", d.dir, "-o", "json").finish(t)
+	check(t, "dev restart "+id+" "+got.stderr, got.code, exitDone)
+	d.must(t, &status, "status")
+	check(t, "healthy nodes", strings.Count(d.client(t, "status").stdout, `"healthy":true`), d.nodes)
+	if pid := d.pidOf(t, id); pid == before {
+		t.Errorf("%s still is process %d; %+v", id, pid, reply)
+	}
+}
+
+// stopCleanly stops dev as a service manager would and looks for what is left over.
+func (d *devCluster) stopCleanly(t *testing.T) {
+	t.Helper()
+	var pids []int
+	for _, n := range d.ready.Nodes {
+		pids = append(pids, d.pidOf(t, n.ID))
+	}
+	d.signal(t, syscall.SIGTERM)
+	got := d.finish(t)
+	check(t, "code", got.code, exitDone)
+	for _, pid := range pids {
+		if !gone(pid) {
+			t.Errorf("process %d is left over", pid)
+		}
+	}
+	left := []string{filepath.Join(d.dir, controlFile)}
+	for _, n := range d.ready.Nodes {
+		left = append(left, filepath.Join(d.dir, n.ID, pidFile))
+	}
+	for _, path := range left {
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s is left over (%v)", path, err)
+		}
+	}
+	nobody := launch(t, "dev", "restart", "n1", "--data-dir", d.dir).finish(t)
+	if nobody.code != exitFailed || !strings.Contains(nobody.stderr, `no "leasenode dev" runs in `+d.dir) {
+		t.Errorf("dev restart: %+v", nobody)
+	}
+}
+
+func (d *devCluster) refusesOtherLayout(t *testing.T) {
+	t.Helper()
+	for _, change := range [][]string{{"--nodes", "5"}, {"--peer-port", "1234"}} {
+		got := launch(t, append(slices.Clone(d.args), change...)...).finish(t)
+		if got.code != exitUsage || !strings.Contains(got.stderr, d.dir+" holds a cluster") {
+			t.Errorf("%v: %+v", change, got)
+		}
+	}
+}
+
+// TestDevKilled holds that the nodes of a dev that is killed die with it.
+func TestDevKilled(t *testing.T) {
+	d := startDev(t, 3)
+	d.signal(t, syscall.SIGKILL)
+	d.finish(t)
+	for _, n := range d.ready.Nodes {
+		eventually(t, n.ID+" is gone", func() bool { return gone(n.PID) })
+	}
+	d.start(t)
+	d.stopCleanly(t)
+}
+
+// TestDevFiveSurvivesTwo holds that five nodes go on without any two.
+func TestDevFiveSurvivesTwo(t *testing.T) {
+	d := startDev(t, 5)
+	for range 2 {
+		d.kill(t, d.leader(t))
+		var r recordJSON
+		d.must(t, &r, "acquire", "k", "--owner", "o", "--ttl", "1s", "--wait", "60s")
+	}
+	d.signal(t, os.Interrupt)
+	check(t, "code", d.finish(t).code, exitDone)
+}
+
+func TestDevRestartsRunningNode(t *testing.T) {
+	d := startDev(t, 1)
+	before := d.pidOf(t, "n1")
+	got := launch(t, "dev", "restart", "n1", "--data-dir", d.dir).finish(t)
+	check(t, "code", got.code, exitDone)
+	if d.pidOf(t, "n1") == before || strings.Contains(d.stderr.String(), "died") {
+		t.Errorf("%s", &d.stderr)
+	}
+	got = launch(t, "dev", "restart", "n4", "--data-dir", d.dir).finish(t)
+	if got.code != exitFailed || !strings.Contains(got.stderr, `there is no node "n4" here`) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestDevPortInUse(t *testing.T) {
+	for _, flag := range []string{"api-port", "peer-port", "http-port"} {
+		t.Run(flag, func(t *testing.T) {
+			first := freePorts(t, 9)
+			plan := map[string]int{"api-port": first, "peer-port": first + 3, "http-port": first + 6}
+			taken, err := net.Listen("tcp", address(plan[flag]+1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = taken.Close() }()
+			args := []string{"dev", "--data-dir", filepath.Join(t.TempDir(), "d")}
+			for name, port := range plan {
+				args = append(args, "--"+name, strconv.Itoa(port))
+			}
+			got := launch(t, args...).finish(t)
+			check(t, "code", got.code, exitFailed)
+			check(t, "lines", strings.Count(got.stderr, "\n"), 1)
+			if !strings.Contains(got.stderr, strconv.Itoa(plan[flag]+1)) || !strings.Contains(got.stderr, "--"+flag) {
+				t.Errorf("the message names not the port and the flag: %s", got.stderr)
+			}
+		})
+	}
+}
+
+func TestDevDirUnusable(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := launch(t, "dev", "--data-dir", file).finish(t)
+	if got.code != exitFailed || !strings.Contains(got.stderr, "cannot use --data-dir "+file) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,106 @@
+package fsm
+
+import (
+	"errors"
+	"io"
+
+	"github.com/leasenode/leasenode/lease"
+)
+
+// Reencode returns what an accepted log entry encodes to.
+func Reencode(data []byte) ([]byte, error) {
+	e, err := decodeEntry(data)
+	if err != nil {
+		return nil, err
+	}
+	if e.kind == kindOpening {
+		return EncodeOpening(e.opening), nil
+	}
+	bodies := make([][]byte, len(e.mutations))
+	for i, m := range e.mutations {
+		bodies[i] = EncodeMutation(m)
+	}
+	return EncodeBatch(e.stamp, bodies), nil
+}
+
+// DecodeOpening returns the opening in an entry.
+func DecodeOpening(data []byte) (Opening, error) {
+	e, err := decodeEntry(data)
+	return e.opening, err
+}
+
+// DecodeBatch returns the batch in an entry.
+func DecodeBatch(data []byte) (Stamp, []lease.Mutation, error) {
+	e, err := decodeEntry(data)
+	return e.stamp, e.mutations, err
+}
+
+// ReencodeRecord returns what an accepted value of a record encodes to.
+func ReencodeRecord(key, value string) ([]byte, error) {
+	s, err := decodeRecord(key, value)
+	if err != nil {
+		return nil, err
+	}
+	return appendRecord(nil, s), nil
+}
+
+// StoredValue returns the value of key's record in the state file.
+func (f *FSM) StoredValue(key string) (value []byte, err error) {
+	s, err := f.use()
+	if err != nil {
+		return nil, err
+	}
+	defer f.leave(s)
+	tx, err := s.db.Begin(false)
+	if err != nil {
+		return nil, err
+	}
+	defer tx.Rollback()
+	return append(value, bucket(tx, recordsBucket).Get([]byte(key))...), nil
+}
+
+// BreakStateFile makes the state file fail whatever is written to it from now on.
+func (f *FSM) BreakStateFile() error { return f.live.db.Close() }
+
+// Plant puts a free key at an epoch, as a restore from a backup might have.
+func (f *FSM) Plant(key string, epoch uint64) error {
+	p := *f.published.Load()
+	tx, err := f.live.db.Begin(true)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	s := &stored{record: lease.Record{Key: key, Owner: "planted", Epoch: epoch}}
+	s.history = []operation{{op: lease.OpAcquire, position: Position{Index: p.meta.index}, epoch: epoch, owner: "planted"}}
+	value := appendRecord(nil, s)
+	hash, _ := recordHash(nil, key, value)
+	p.meta.sum.add(hash)
+	p.meta.keys++
+	if err := errors.Join(bucket(tx, recordsBucket).Put([]byte(key), value), putMeta(tx, p.meta), tx.Commit()); err != nil {
+		return err
+	}
+	f.published.Store(&p)
+	return nil
+}
+
+type discard struct{}
+
+func (discard) put(byte, []byte, []byte) error { return nil }
+
+// CheckSnapshot reads a snapshot without loading it.
+func CheckSnapshot(r io.Reader) error {
+	_, err := readSnapshot(r, discard{})
+	return err
+}
+
+// CheckChange tells whether a record may follow another; an empty key stands for
+// none.
+func CheckChange(before, after lease.Record, op lease.Op) error {
+	wrap := func(r lease.Record) *stored {
+		if r.Key == "" {
+			return nil
+		}
+		return &stored{record: r}
+	}
+	return checkChange(wrap(before), change{op: op, after: wrap(after)})
+}

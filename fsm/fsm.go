@@ -1,0 +1,239 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"github.com/leasenode/leasenode/lease"
+)
+
+// Config is what an FSM is opened with.
+type Config struct {
+	// Dir is the folder of the state file, made if it is missing. State files found
+	// there are deleted. One FSM at a time may use it; nothing here makes sure of it.
+	Dir string
+	// Logger may be nil.
+	Logger hclog.Logger
+	// OnFailure is called once, with the first error that must stop the node, on the
+	// goroutine that applies entries, before they are answered: it must not wait for
+	// raft. May be nil.
+	OnFailure func(error)
+}
+
+// FSM is the replicated state machine. It implements [raft.BatchingFSM]. Apply,
+// ApplyBatch, Snapshot and Restore are raft's to call, one at a time; everything
+// else is safe for concurrent use with them and with itself.
+type FSM struct {
+	dir       string
+	logger    hclog.Logger
+	onFailure func(error)
+
+	// writing is held by whatever changes the state.
+	writing sync.Mutex
+	files   int // state files made so far; guarded by writing
+	// failed is the error that latched the FSM; written under writing.
+	failed atomic.Pointer[error]
+
+	// swapping guards live, which is nil once closed.
+	swapping sync.RWMutex
+	live     *store
+
+	published atomic.Pointer[published]
+}
+
+// published is what is known of the state without reading it.
+type published struct {
+	meta  meta
+	marks marks
+}
+
+var _ raft.BatchingFSM = (*FSM)(nil)
+
+// Open deletes what an earlier life left in the folder and starts with an empty
+// state, at index 0. The caller has to Close it.
+func Open(config Config) (*FSM, error) {
+	f := &FSM{dir: config.Dir, logger: config.Logger, onFailure: config.OnFailure}
+	if f.logger == nil {
+		f.logger = hclog.NewNullLogger()
+	}
+	if f.onFailure == nil {
+		f.onFailure = func(error) {}
+	}
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the folder of the state file: %w", err)
+	}
+	old, err := filepath.Glob(filepath.Join(f.dir, filePattern))
+	if err != nil {
+		return nil, fmt.Errorf("looking for old state files: %w", err)
+	}
+	for _, path := range old {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("deleting an old state file: %w", err)
+		}
+	}
+	if f.live, err = f.createStore(); err != nil {
+		return nil, err
+	}
+	f.published.Store(&published{})
+	return f, nil
+}
+
+func (f *FSM) createStore() (*store, error) {
+	f.files++
+	return createStore(f.dir, f.files)
+}
+
+// Close ends the use of the state and deletes its file, as soon as the snapshots
+// and views that are reading it are done. Everything is answered with [ErrClosed]
+// from then on. Closing again does nothing.
+func (f *FSM) Close() error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	return f.swap(nil, f.published.Load())
+}
+
+// swap makes next the state in use and p what is published of it, and lets go of
+// the one before.
+func (f *FSM) swap(next *store, p *published) error {
+	f.swapping.Lock()
+	old := f.live
+	f.live = next
+	f.published.Store(p)
+	f.swapping.Unlock()
+	if old == nil {
+		return nil
+	}
+	return old.release()
+}
+
+// use returns the state in use; the caller has to release it.
+func (f *FSM) use() (*store, error) {
+	f.swapping.RLock()
+	defer f.swapping.RUnlock()
+	if f.live == nil {
+		return nil, ErrClosed
+	}
+	f.live.users.Add(1)
+	return f.live, nil
+}
+
+// Apply applies one log entry, as [FSM.ApplyBatch] does.
+func (f *FSM) Apply(log *raft.Log) any { return f.ApplyBatch([]*raft.Log{log})[0] }
+
+// ApplyBatch applies log entries in one transaction and returns a response for
+// each: for an opening an [Opened]; for a batch a [][lease.Outcome] with one for
+// each mutation, in order, or a [*TermError]; for an entry that is no command nil.
+//
+// On the first error that must stop the node, the entries before it are applied
+// and answered, nothing of it is, and from then on every entry is answered with
+// that error. If the local state file fails, nothing of the whole call is applied.
+// What comes after [FSM.Close] is answered with [ErrClosed].
+func (f *FSM) ApplyBatch(logs []*raft.Log) []any {
+	f.writing.Lock()
+	err := f.failure()
+	var responses []any
+	latched := false
+	if err == nil {
+		responses, err = f.applyBatch(logs)
+		if latched = err != nil && !errors.Is(err, ErrClosed); latched {
+			f.failed.Store(&err)
+		}
+	}
+	f.writing.Unlock()
+	for len(responses) < len(logs) {
+		responses = append(responses, err)
+	}
+	if latched {
+		f.logger.Error("the state machine has stopped, and with it this node", "error", err)
+		f.onFailure(err)
+	}
+	return responses
+}
+
+// failure returns the error that latched the FSM, or nil.
+func (f *FSM) failure() error {
+	if failed := f.failed.Load(); failed != nil {
+		return *failed
+	}
+	return nil
+}
+
+// applyBatch returns the responses to the entries that were applied, and why it
+// stopped at the one after them.
+func (f *FSM) applyBatch(logs []*raft.Log) ([]any, error) {
+	s, err := f.use()
+	if err != nil {
+		return nil, err
+	}
+	defer f.leave(s)
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		return nil, fmt.Errorf("beginning a transaction: %w", err)
+	}
+	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do
+	p := f.published.Load()
+	o := newOverlay(tx, p.meta, p.marks)
+	responses := make([]any, 0, len(logs))
+	var stop error
+	for _, log := range logs {
+		var response any
+		if response, stop = o.apply(log); stop != nil {
+			stop = fmt.Errorf("applying log entry %d of term %d: %w", log.Index, log.Term, stop)
+			break
+		}
+		responses = append(responses, response)
+	}
+	if o.damaged || len(responses) == 0 {
+		return nil, stop
+	}
+	if err := o.finish(); err != nil {
+		return nil, err
+	}
+	f.published.Store(&published{meta: o.meta, marks: o.marks})
+	return responses, stop
+}
+
+// leave ends a use of s. That a file which nobody uses any more cannot be closed
+// or deleted is no harm to the state.
+func (f *FSM) leave(s *store) {
+	if err := s.release(); err != nil {
+		f.logger.Warn("an old state file is left behind", "error", err)
+	}
+}
+
+// Clock returns the cluster clock and the latest lease_until ever set, as of the
+// last entry applied. It is cheap.
+func (f *FSM) Clock() (now, latestEnd lease.Instant) {
+	m := f.published.Load().meta
+	return m.now, m.latestEnd
+}
+
+// AppliedIndex returns the index of the last log entry that is applied and visible
+// to views. Entries that raft keeps to itself (no-ops, barriers) are not counted
+// until one that it does not follows.
+func (f *FSM) AppliedIndex() uint64 { return f.published.Load().meta.index }
+
+// Keys returns the number of records.
+func (f *FSM) Keys() uint64 { return f.published.Load().meta.keys }
+
+// Digests returns digests of the state after recent entries, ascending: after the
+// last one, and after those at indexes that are multiples of 64, at most 64 in
+// all. None is known of the time before a start or a restore.
+func (f *FSM) Digests() []Digest {
+	p := f.published.Load()
+	if p.meta.index == 0 {
+		return nil
+	}
+	digests := append(make([]Digest, 0, digestsKept), p.marks...)
+	if p.meta.index%digestInterval != 0 {
+		digests = append(digests, p.meta.digest())
+	}
+	return digests
+}

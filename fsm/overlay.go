@@ -1,0 +1,211 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/raft"
+	"github.com/leasenode/leasenode/lease"
+	"go.etcd.io/bbolt"
+)
+
+// overlay is one write transaction: what the entries applied so far have changed,
+// over the state file. Records are written once, at the end and in key order,
+// however often they change. Invariant: it has whole entries only.
+type overlay struct {
+	tx      *bbolt.Tx
+	stored  *bbolt.Bucket
+	indexes [2]*bbolt.Bucket
+	items   map[string]*item
+	// unsettled are the items that have changed since the sum was last right.
+	unsettled []*item
+	meta      meta
+	marks     marks
+	buffer    []byte
+	// damaged says that an entry was carried out by half: nothing may be committed.
+	damaged bool
+}
+
+// item is a record that the transaction has read.
+type item struct {
+	key     string
+	current *stored // nil if the key was never granted
+	// value is what meta's sum counts of it; empty if nothing.
+	value   []byte
+	changed bool // ever
+	waiting bool // is in unsettled
+}
+
+func newOverlay(tx *bbolt.Tx, m meta, kept marks) *overlay {
+	o := &overlay{tx: tx, stored: bucket(tx, recordsBucket), items: map[string]*item{}, meta: m, marks: kept}
+	for which := range o.indexes {
+		o.indexes[which] = bucket(tx, indexBucket(which))
+		// Only its right edge is written.
+		o.indexes[which].FillPercent = 0.95
+	}
+	return o
+}
+
+// record implements records.
+func (o *overlay) record(key string) (*stored, error) {
+	it, err := o.item(key)
+	if err != nil {
+		return nil, err
+	}
+	return it.current, nil
+}
+
+func (o *overlay) item(key string) (*item, error) {
+	if it, ok := o.items[key]; ok {
+		return it, nil
+	}
+	it := &item{key: key, value: o.stored.Get([]byte(key))}
+	if it.value != nil {
+		var err error
+		if it.current, err = decodeRecord(key, string(it.value)); err != nil {
+			return nil, err
+		}
+	}
+	o.items[key] = it
+	return it, nil
+}
+
+// next returns the meta with which the entry at index and term is applied.
+func (o *overlay) next(index, term uint64) (meta, error) {
+	m := o.meta
+	if index <= m.index || term < m.term {
+		return meta{}, &InvariantError{Problem: fmt.Sprintf("entry %d of term %d would follow entry %d of term %d", index, term, m.index, m.term)}
+	}
+	m.index, m.term = index, term
+	return m, nil
+}
+
+// apply applies one log entry and returns its response. After an error the overlay
+// is as before, unless it is damaged.
+func (o *overlay) apply(log *raft.Log) (any, error) {
+	m, err := o.next(log.Index, log.Term)
+	if err != nil {
+		return nil, err
+	}
+	if log.Type != raft.LogCommand {
+		o.meta = m
+		o.mark()
+		return nil, nil
+	}
+	e, err := decodeEntry(log.Data)
+	if err != nil {
+		return nil, err
+	}
+	done, err := applyEntry(o, m, e)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.carryOut(done); err != nil {
+		o.damaged = true
+		return nil, err
+	}
+	o.mark()
+	return done.response, nil
+}
+
+// carryOut adds the effects of one entry. An error is one of the state file.
+func (o *overlay) carryOut(e effects) error {
+	o.meta = e.meta
+	var references [2][]reference
+	for _, c := range e.changes {
+		it, err := o.item(c.after.record.Key)
+		if err != nil {
+			return err
+		}
+		it.current, it.changed = c.after, true
+		if !it.waiting {
+			it.waiting = true
+			o.unsettled = append(o.unsettled, it)
+		}
+		which := lifecycle
+		if c.op == lease.OpRenew {
+			which = renewals
+		}
+		references[which] = append(references[which], reference{ordinal: c.position.Ordinal, key: it.key})
+	}
+	for which, refs := range references {
+		if err := o.refer(which, refs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refer adds references to an index, and takes the oldest log entries off its left
+// edge until no more references than allowed are left, or one entry.
+func (o *overlay) refer(which int, references []reference) error {
+	if len(references) == 0 {
+		return nil
+	}
+	index, n := o.indexes[which], &o.meta.references[which]
+	if err := index.Put(indexKey(o.meta.index), appendReferences(nil, references)); err != nil {
+		return fmt.Errorf("writing the operations of log index %d: %w", o.meta.index, err)
+	}
+	*n += uint64(len(references))
+	for *n > o.meta.settings.HistoryOperations && *n > uint64(len(references)) {
+		key, value := index.Cursor().First()
+		r := &reader{in: string(value[:min(len(value), 10)])}
+		if *n -= min(*n, r.uvarint()); r.bad != nil {
+			return corruptIndex(key, r.bad)
+		}
+		if err := index.Delete(slices.Clone(key)); err != nil {
+			return fmt.Errorf("trimming the operations of log index %x: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// mark is called after each entry, and keeps a digest where one is due: what is
+// kept must not depend on how entries are batched.
+func (o *overlay) mark() {
+	if o.meta.index%digestInterval == 0 {
+		o.settle()
+		o.marks = o.marks.with(o.meta.digest())
+	}
+}
+
+// settle makes the sum that of the current records.
+func (o *overlay) settle() {
+	var hash lanes
+	for _, it := range o.unsettled {
+		if it.value != nil {
+			hash, o.buffer = recordHash(o.buffer, it.key, it.value)
+			o.meta.sum.subtract(hash)
+		}
+		it.value = appendRecord(make([]byte, 0, len(it.value)+64), it.current)
+		it.waiting = false
+		hash, o.buffer = recordHash(o.buffer, it.key, it.value)
+		o.meta.sum.add(hash)
+	}
+	o.unsettled = o.unsettled[:0]
+}
+
+// finish writes everything and commits.
+func (o *overlay) finish() error {
+	o.settle()
+	var changed []*item
+	for _, it := range o.items {
+		if it.changed {
+			changed = append(changed, it)
+		}
+	}
+	slices.SortFunc(changed, func(a, b *item) int { return strings.Compare(a.key, b.key) })
+	for _, it := range changed {
+		if err := o.stored.Put([]byte(it.key), it.value); err != nil {
+			return fmt.Errorf("writing the record of %q: %w", it.key, err)
+		}
+	}
+	if err := putMeta(o.tx, o.meta); err != nil {
+		return err
+	}
+	if err := o.tx.Commit(); err != nil {
+		return fmt.Errorf("committing up to log index %d: %w", o.meta.index, err)
+	}
+	return nil
+}

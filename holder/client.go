@@ -1,0 +1,162 @@
+package holder
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/leasenode/leasenode/api/leasepb"
+	"github.com/leasenode/leasenode/api/wire"
+	"github.com/leasenode/leasenode/lease"
+)
+
+// Client talks to a cluster. It implements [lease.Store]; its methods are safe for
+// concurrent use. A call without a deadline goes on until its context is cancelled.
+//
+// When the context ends and some try of a mutation may have been done, the error is
+// [lease.ErrOutcomeUnknown]; if certainly none was, [lease.ErrUnavailable].
+type Client struct {
+	conns *conns
+}
+
+var _ lease.Store = (*Client)(nil)
+
+// Option changes how a client works.
+type Option func(*conns)
+
+// StayWithEndpoints has the client use its endpoints only, and not the addresses that
+// nodes name: for networks in which clients do not reach those. Any node passes on to
+// the leader what it cannot do itself.
+func StayWithEndpoints() Option { return func(c *conns) { c.stay = true } }
+
+// Dial returns a client of the cluster that has the endpoints, host:port each, in any
+// order. It connects when it is first used: only an endpoint that cannot be one is an
+// error here.
+func Dial(endpoints []string, options ...Option) (*Client, error) {
+	if len(endpoints) == 0 {
+		return nil, errors.New("dial: no endpoints")
+	}
+	c, err := newConns(endpoints)
+	if err != nil {
+		return nil, err
+	}
+	for _, option := range options {
+		option(c)
+	}
+	return &Client{conns: c}, nil
+}
+
+// Close ends the connections. Calls that are waiting for an answer fail.
+func (c *Client) Close() error { return c.conns.close() }
+
+// Acquire implements [lease.Store]. All tries of one call carry one request id: that
+// of the request or, if it has none, a random one. If such a random one turns out to
+// name a grant that has ended before its answer came, the call begins again under
+// another: it never held anything.
+func (c *Client) Acquire(ctx context.Context, req lease.AcquireRequest) (lease.Answer, error) {
+	if req.RequestID != "" {
+		return c.acquire(ctx, req)
+	}
+	for {
+		req.RequestID = rand.Text()
+		answer, err := c.acquire(ctx, req)
+		if _, lost := errors.AsType[*lease.LostError](err); !lost || ctx.Err() != nil {
+			return answer, err
+		}
+	}
+}
+
+func (c *Client) acquire(ctx context.Context, req lease.AcquireRequest) (lease.Answer, error) {
+	p, err := wire.AcquireToProto(req)
+	if err != nil {
+		return lease.Answer{}, err
+	}
+	return mutate(ctx, c, func(ctx context.Context, s service) (*leasepb.AcquireResponse, error) { return s.Acquire(ctx, p) })
+}
+
+// Renew implements [lease.Store].
+func (c *Client) Renew(ctx context.Context, req lease.RenewRequest) (lease.Answer, error) {
+	p, err := wire.RenewToProto(req)
+	if err != nil {
+		return lease.Answer{}, err
+	}
+	return mutate(ctx, c, func(ctx context.Context, s service) (*leasepb.RenewResponse, error) { return s.Renew(ctx, p) })
+}
+
+// Release implements [lease.Store].
+func (c *Client) Release(ctx context.Context, req lease.ReleaseRequest) (lease.Answer, error) {
+	p := wire.ReleaseToProto(req)
+	return mutate(ctx, c, func(ctx context.Context, s service) (*leasepb.ReleaseResponse, error) { return s.Release(ctx, p) })
+}
+
+// Forget implements [lease.Store].
+func (c *Client) Forget(ctx context.Context, req lease.ForgetRequest) (lease.Answer, error) {
+	p := wire.ForgetToProto(req)
+	return mutate(ctx, c, func(ctx context.Context, s service) (*leasepb.ForgetResponse, error) { return s.Forget(ctx, p) })
+}
+
+// BatchRenew implements [lease.Store]. The whole batch is tried again only if the call
+// failed as a whole: results of single renewals are the caller's to look at.
+func (c *Client) BatchRenew(ctx context.Context, reqs []lease.RenewRequest) ([]lease.Outcome, error) {
+	p := &leasepb.BatchRenewRequest{Renewals: make([]*leasepb.RenewRequest, len(reqs))}
+	invalid := make([]error, len(reqs))
+	for i, req := range reqs {
+		p.Renewals[i], invalid[i] = wire.RenewToProto(req)
+		if invalid[i] != nil { // what cannot be said on the wire keeps its place
+			p.Renewals[i] = &leasepb.RenewRequest{}
+		}
+	}
+	if err := wire.CheckRequestSize(p); err != nil {
+		return nil, err
+	}
+	resp, err := call(ctx, c.conns, wire.Mutates, func(ctx context.Context, s service) (*leasepb.BatchRenewResponse, error) { return s.BatchRenew(ctx, p) })
+	if err != nil {
+		return nil, err
+	}
+	outcomes, err := wire.OutcomesFromProto(resp, len(reqs))
+	if err != nil {
+		return nil, err
+	}
+	for i, err := range invalid {
+		if err != nil {
+			outcomes[i] = lease.Outcome{Err: err}
+		}
+	}
+	return outcomes, nil
+}
+
+// Get implements [lease.Store].
+func (c *Client) Get(ctx context.Context, req lease.GetRequest) (lease.Answer, error) {
+	p := wire.GetToProto(req)
+	resp, err := read(ctx, c, req.Consistency, func(ctx context.Context, s service) (*leasepb.GetResponse, error) { return s.Get(ctx, p) })
+	if err != nil {
+		return lease.Answer{}, err
+	}
+	return wire.AnswerFromProto(resp.GetAnswer())
+}
+
+// List implements [lease.Store].
+func (c *Client) List(ctx context.Context, req lease.ListRequest) (lease.ListPage, error) {
+	p, err := wire.ListToProto(req)
+	if err != nil {
+		return lease.ListPage{}, err
+	}
+	resp, err := read(ctx, c, req.Consistency, func(ctx context.Context, s service) (*leasepb.ListResponse, error) { return s.List(ctx, p) })
+	if err != nil {
+		return lease.ListPage{}, err
+	}
+	return wire.ListPageFromProto(resp)
+}
+
+// History implements [lease.Store].
+func (c *Client) History(ctx context.Context, req lease.HistoryRequest) (lease.HistoryPage, error) {
+	p, err := wire.HistoryToProto(req)
+	if err != nil {
+		return lease.HistoryPage{}, err
+	}
+	resp, err := read(ctx, c, req.Consistency, func(ctx context.Context, s service) (*leasepb.HistoryResponse, error) { return s.History(ctx, p) })
+	if err != nil {
+		return lease.HistoryPage{}, err
+	}
+	return wire.HistoryPageFromProto(resp)
+}

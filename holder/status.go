@@ -1,0 +1,61 @@
+package holder
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasenode/leasenode/api/leasepb"
+	"github.com/leasenode/leasenode/lease"
+)
+
+// Status describes a cluster as one node sees it.
+type Status struct {
+	ClusterID string
+	// Leader is the leader's id, or "" if the node knows none.
+	Leader  string
+	Term    uint64
+	Members []Member
+	// DigestIndex is the highest log index at which every healthy member's digest of
+	// its state is known; 0 if there is none. Digests are by member, in hex, and have to
+	// be equal.
+	DigestIndex uint64
+	Digests     map[string]string
+	// Now is the cluster clock as the node has it.
+	Now lease.Instant
+}
+
+// Member is one node of a cluster.
+type Member struct {
+	ID       string
+	PeerAddr string
+	// APIAddr is empty if the member could not be asked.
+	APIAddr string
+	// Role is leader, follower or learner.
+	Role string
+	// Healthy says that the member answered, and can serve.
+	Healthy      bool
+	AppliedIndex uint64
+}
+
+// Status describes the cluster as the first endpoint that answers sees it. It needs no
+// leader.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	p, err := callAny(ctx, c.conns, func(ctx context.Context, conn grpc.ClientConnInterface) (*leasepb.StatusResponse, error) {
+		return leasepb.NewClusterServiceClient(conn).Status(ctx, &leasepb.StatusRequest{})
+	})
+	if err != nil {
+		return Status{}, err
+	}
+	status := Status{
+		ClusterID: p.GetClusterId(), Leader: p.GetLeader(), Term: p.GetTerm(),
+		DigestIndex: p.GetDigestIndex(), Digests: p.GetDigests(), Now: lease.InstantOfMillis(p.GetNowMs()),
+	}
+	for _, m := range p.GetMembers() {
+		status.Members = append(status.Members, Member{
+			ID: m.GetId(), PeerAddr: m.GetPeerAddr(), APIAddr: m.GetApiAddr(), Role: m.GetRole(),
+			Healthy: m.GetHealthy(), AppliedIndex: m.GetAppliedIndex(),
+		})
+	}
+	return status, nil
+}

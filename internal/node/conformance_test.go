@@ -1,0 +1,77 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/leasenode/leasenode/holder"
+	"github.com/leasenode/leasenode/lease"
+	"github.com/leasenode/leasenode/lease/leasetest"
+)
+
+// The suite that any lease.Store has to pass, against real nodes: one, three, and
+// three of which a follower is asked.
+func TestConformance(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		nodes int
+		ask   func(*cluster) *holder.Client
+	}{
+		{"one node", 1, func(c *cluster) *holder.Client { return c.dial() }},
+		{"three nodes", 3, func(c *cluster) *holder.Client { return c.dial() }},
+		{"three nodes through a follower", 3, func(c *cluster) *holder.Client { return c.follow() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cluster := newCluster(t, c.nodes)
+			clock := leasetest.NewManualClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+			cluster.clock = clock
+			cluster.startAll()
+			store := c.ask(cluster)
+			subject := leasetest.Subject{Store: store, Advance: advancer(store, clock)}
+			for _, failure := range leasetest.Run(cluster.within(5*time.Minute), subject) {
+				t.Errorf("%s: %v", failure.Check, failure.Err)
+			}
+		})
+	}
+}
+
+// follow returns a client that only knows a follower, and does not follow its advice.
+func (c *cluster) follow() *holder.Client {
+	c.t.Helper()
+	follower := (c.leader() + 1) % len(c.peers)
+	client, err := holder.Dial([]string{c.apis[follower]}, holder.StayWithEndpoints())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// advancer moves the cluster clock by exactly d. The nodes' clock is the manual one,
+// but the cluster's loses what passes while leaders change, and is moved on by that.
+func advancer(store lease.Store, clock *leasetest.ManualClock) func(context.Context, time.Duration) error {
+	reads := 0
+	now := func(ctx context.Context) (lease.Instant, error) {
+		reads++
+		answer, err := store.Acquire(ctx, lease.AcquireRequest{Key: fmt.Sprintf("clock/%d", reads), Owner: "clock", TTL: lease.MinTTL})
+		return answer.Now, err
+	}
+	return func(ctx context.Context, d time.Duration) error {
+		before, err := now(ctx)
+		if err != nil {
+			return err
+		}
+		for end := before.Add(d); ; {
+			at, err := now(ctx)
+			if err != nil || at == end {
+				return err
+			}
+			if at > end {
+				return fmt.Errorf("the cluster clock is at %d, past %d", at, end)
+			}
+			clock.Advance(end.Sub(at))
+		}
+	}
+}

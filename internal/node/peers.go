@@ -1,0 +1,70 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/leasenode/leasenode/api/wire"
+	"github.com/leasenode/leasenode/raftnet"
+)
+
+// peerConns are gRPC connections to the other nodes, over the peer port.
+type peerConns struct {
+	port *raftnet.Port
+
+	mu     sync.Mutex
+	conns  map[string]*grpc.ClientConn
+	closed bool
+}
+
+func newPeerConns(port *raftnet.Port) *peerConns {
+	return &peerConns{port: port, conns: map[string]*grpc.ClientConn{}}
+}
+
+// Conn returns the connection to node id, made when it is first used.
+func (p *peerConns) Conn(id string) (grpc.ClientConnInterface, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errors.New("this node is stopping")
+	}
+	if conn, ok := p.conns[id]; ok {
+		return conn, nil
+	}
+	conn, err := grpc.NewClient("passthrough:///"+id, append(wire.DialOptions(),
+		// TLS belongs to the port, which then has every connection between nodes.
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, id string) (net.Conn, error) {
+			return p.port.Dial(ctx, id, raftnet.PurposeCall)
+		}),
+		// A node that comes back is found again fast.
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: 2 * time.Second,
+		}),
+	)...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to node %q: %w", id, err)
+	}
+	p.conns[id] = conn
+	return conn, nil
+}
+
+func (p *peerConns) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	var err error
+	for _, conn := range p.conns {
+		err = errors.Join(err, conn.Close())
+	}
+	return err
+}

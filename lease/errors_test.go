@@ -1,0 +1,89 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasenode/leasenode/lease"
+)
+
+func TestCodeOf(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want lease.Code
+	}{
+		{&lease.HeldError{}, "LEASE_HELD"},
+		{&lease.LostError{}, "LEASE_LOST"},
+		{lease.ErrUnavailable, "UNAVAILABLE"},
+		{lease.ErrOutcomeUnknown, "OUTCOME_UNKNOWN"},
+		{&lease.InvalidError{}, "INVALID"},
+		{&lease.ExhaustedError{}, "EXHAUSTED"},
+	} {
+		t.Run(string(c.want), func(t *testing.T) {
+			for _, err := range []error{c.err, fmt.Errorf("asking n1: %w", c.err), errors.Join(context.Canceled, c.err)} {
+				if got := lease.CodeOf(err); got != c.want {
+					t.Errorf("CodeOf(%q) = %q, want %q", err, got, c.want)
+				}
+			}
+		})
+	}
+	for _, err := range []error{nil, context.Canceled, errors.New("LEASE_HELD")} {
+		if got := lease.CodeOf(err); got != "" {
+			t.Errorf("CodeOf(%v) = %q, want none", err, got)
+		}
+	}
+}
+
+func TestNotDoneAndNotKnownAreApart(t *testing.T) {
+	if errors.Is(lease.ErrUnavailable, lease.ErrOutcomeUnknown) || errors.Is(lease.ErrOutcomeUnknown, lease.ErrUnavailable) {
+		t.Error("one of them is the other")
+	}
+}
+
+func TestErrorsSayWhatHappenedAndWhatToDo(t *testing.T) {
+	record := lease.Record{Key: "the/key", Owner: "r1", Epoch: 7}
+	for name, c := range map[string]struct {
+		err  error
+		want []string
+	}{
+		"held":        {&lease.HeldError{Record: record, Remaining: 1500 * time.Millisecond}, []string{`"the/key"`, `"r1"`, "epoch 7", "1.5s", "wait"}},
+		"never given": {&lease.LostError{Record: lease.Record{Key: "the/key"}}, []string{`"the/key"`, "never granted", "acquire"}},
+		"over":        {&lease.LostError{Record: record}, []string{`"the/key"`, `"r1"`, "epoch 7", "over", "stop"}},
+		"superseded":  {&lease.LostError{Record: record, Remaining: time.Second}, []string{`"the/key"`, `"r1" holds epoch 7`, "stop"}},
+		"invalid":     {&lease.InvalidError{Field: "ttl", Problem: "0s is outside", Limit: "100ms to 24h"}, []string{"ttl", "0s is outside", "100ms to 24h"}},
+		"exhausted":   {&lease.ExhaustedError{Resource: "keys", Limit: 10}, []string{"keys", "10"}},
+		"of a key":    {&lease.ExhaustedError{Resource: "epochs", Limit: 10, Key: "the/key"}, []string{"epochs", "10", `"the/key"`}},
+		"unavailable": {lease.ErrUnavailable, []string{"not done", "try again"}},
+		"unknown":     {lease.ErrOutcomeUnknown, []string{"may have been done", "same request id"}},
+	} {
+		for _, part := range c.want {
+			if !strings.Contains(c.err.Error(), part) {
+				t.Errorf("%s: %q does not say %q", name, c.err, part)
+			}
+		}
+		if strings.Contains(c.err.Error(), "\n") {
+			t.Errorf("%s: %q is not one line", name, c.err)
+		}
+	}
+}
+
+// Who reads a refusal on a terminal must not be written to by a key.
+func TestErrorsQuoteWhatCallersGave(t *testing.T) {
+	record := lease.Record{Key: "k\n\x1b[2J", Owner: "o\n\x1b[2J", Epoch: 1}
+	for _, err := range []error{
+		&lease.HeldError{Record: record},
+		&lease.LostError{Record: record},
+		&lease.LostError{Record: record, Remaining: 1},
+		&lease.ExhaustedError{Resource: "epochs", Key: record.Key},
+		lease.ValidateKey(record.Key),
+		lease.Mutation{Op: lease.OpRelease, Key: "k", Owner: record.Owner}.Validate(),
+	} {
+		if strings.ContainsAny(err.Error(), "\n\x1b") {
+			t.Errorf("%q has a control character", err)
+		}
+	}
+}
