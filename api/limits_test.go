@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/leasenode/leasenode/api/leasepb"
 	"github.com/leasenode/leasenode/api/wire"
@@ -159,8 +160,17 @@ func wantInvalid(t *testing.T, err error, field string) {
 
 func TestARequestThatIsTooLargeIsRefusedWithAReason(t *testing.T) {
 	n := startLeader(t)
-	for _, size := range []int{wire.MaxRequestBytes, 5 << 20} {
-		_, err := n.leases.Acquire(within(t), &leasepb.AcquireRequest{Key: make([]byte, size)})
+	for _, size := range []int{wire.MaxRequestBytes - 4, wire.MaxRequestBytes - 3, 5 << 20} {
+		raw, err := proto.Marshal(&leasepb.GetRequest{Key: make([]byte, size)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var answer []byte
+		err = n.public.Invoke(within(t), leasepb.LeaseService_Get_FullMethodName, raw, &answer, grpc.ForceCodec(rawCodec{}))
+		if len(raw) <= wire.MaxRequestBytes {
+			wantInvalid(t, err, "key")
+			continue
+		}
 		wantCode(t, err, wire.Mutates, lease.CodeExhausted)
 		if status.Code(err) != codes.ResourceExhausted {
 			t.Errorf("%d bytes: %v", size, err)

@@ -31,84 +31,130 @@ type answered interface {
 	GetLeader() *leasepb.Leader
 }
 
+// attempt is one call of a store, which may take several tries.
+type attempt[R answered] struct {
+	// subject says in errors what was asked for, as in `renew "k"`.
+	subject string
+	effect  wire.Effect
+	// do makes one try.
+	do func(context.Context, service) (R, error)
+	// anew is asked, when a refusal follows a try that may have been done, whether do
+	// now makes another attempt, which goes on in its place. May be nil.
+	anew func(refusal error) bool
+}
+
+func subject(op lease.Op, key string) string { return fmt.Sprintf("%v %q", op, key) }
+
+// malformed returns the error for an answer that could not be read, nil for nil.
+func (a attempt[R]) malformed(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case a.effect == wire.Mutates:
+		return fmt.Errorf("%s: %w: %w", a.subject, lease.ErrOutcomeUnknown, err)
+	default:
+		return fmt.Errorf("%s: %w: %w", a.subject, lease.ErrUnavailable, err)
+	}
+}
+
+// explain returns what a failed try at addr was. The answers of servers say
+// themselves what they are about.
+func (a attempt[R]) explain(addr string, failed error) error {
+	err := wire.FromCall(failed, a.effect)
+	if wire.Answered(failed) || lease.CodeOf(failed) != "" {
+		return err
+	}
+	return fmt.Errorf("%s at %s: %w", a.subject, addr, err)
+}
+
 func mutate[R interface {
 	answered
 	GetAnswer() *leasepb.Answer
-}](ctx context.Context, c *Client, do func(context.Context, service) (R, error),
+}](ctx context.Context, c *Client, a attempt[R],
 ) (lease.Answer, error) {
-	resp, err := call(ctx, c.conns, wire.Mutates, do)
+	a.effect = wire.Mutates
+	resp, err := call(ctx, c.conns, a)
 	if err != nil {
 		return lease.Answer{}, err
 	}
 	answer, err := wire.AnswerFromProto(resp.GetAnswer())
-	if err != nil {
-		return lease.Answer{}, fmt.Errorf("%w: %w", lease.ErrOutcomeUnknown, err)
-	}
-	return answer, nil
+	return answer, a.malformed(err)
 }
 
 // read sends a linearizable read where a mutation would go, and a stale one to the
 // endpoints in their order.
-func read[R answered](ctx context.Context, c *Client, consistency lease.Consistency, do func(context.Context, service) (R, error)) (R, error) {
-	if consistency == lease.Stale {
-		return callAny(ctx, c.conns, func(ctx context.Context, conn grpc.ClientConnInterface) (R, error) {
-			return do(ctx, leasepb.NewLeaseServiceClient(conn))
-		})
+func read[R answered](ctx context.Context, c *Client, consistency lease.Consistency, a attempt[R]) (R, error) {
+	a.effect = wire.Reads
+	if consistency != lease.Stale {
+		return call(ctx, c.conns, a)
 	}
-	return call(ctx, c.conns, wire.Reads, do)
+	resp, err := callAny(ctx, c.conns, func(ctx context.Context, conn grpc.ClientConnInterface) (R, error) {
+		return a.do(ctx, leasepb.NewLeaseServiceClient(conn))
+	})
+	if errors.Is(err, lease.ErrUnavailable) {
+		err = fmt.Errorf("%s: %w", a.subject, err)
+	}
+	return resp, err
 }
 
-// call tries do at the leader, or at one endpoint after the other while none is known,
+// call tries a at the leader, or at one endpoint after the other while none is known,
 // until there is an answer or ctx ends. Only what is safe to repeat may be called so:
 // reads, and mutations that a repetition finds done.
-func call[R answered](ctx context.Context, c *conns, effect wire.Effect, do func(context.Context, service) (R, error)) (R, error) {
+func call[R answered](ctx context.Context, c *conns, a attempt[R]) (R, error) {
 	var none R
 	var unknown error // the last try that may have been done
 	for n := 0; ; n++ {
-		target, err := c.pick(n)
+		target, err := c.pick()
 		if err != nil {
-			return none, err
+			return none, giveUp(ctx, err, unknown)
 		}
 		tryCtx, cancel := context.WithTimeout(ctx, tryTime(ctx))
-		resp, failed := do(tryCtx, leasepb.NewLeaseServiceClient(target.conn))
+		resp, failed := a.do(tryCtx, leasepb.NewLeaseServiceClient(target.conn))
 		cancel()
 		if failed == nil {
 			c.learn(target, wire.LeaderFromProto(resp.GetLeader()))
 			return resp, nil
 		}
-		err = wire.FromCall(failed, effect)
+		err = a.explain(target.addr, failed)
 		switch {
 		case errors.Is(err, lease.ErrOutcomeUnknown):
 			unknown = err
-		case !errors.Is(err, lease.ErrUnavailable):
+		case errors.Is(err, lease.ErrUnavailable):
+		case unknown != nil && a.anew != nil && a.anew(err):
+		default:
+			c.learn(target, wire.LeaderOf(failed))
 			return none, err
 		}
-		c.unlearn(target, wire.LeaderOf(failed))
+		if ctx.Err() == nil { // else the node was not given its time
+			c.unlearn(target, failed)
+		}
 		if !pause(ctx, n) {
 			return none, giveUp(ctx, err, unknown)
 		}
 	}
 }
 
-// giveUp returns the error for a call whose context has ended.
+// giveUp returns the error for a call that ends without an answer. If any try may have
+// been done, [lease.ErrUnavailable] is nowhere in its chain.
 func giveUp(ctx context.Context, last, unknown error) error {
 	if unknown != nil && !errors.Is(last, lease.ErrOutcomeUnknown) {
-		last = fmt.Errorf("%w (an earlier try: %w)", lease.ErrOutcomeUnknown, unknown)
+		last = fmt.Errorf("%w (and after that: %v)", unknown, last)
 	}
-	if errors.Is(last, context.Cause(ctx)) {
-		return last
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(last, cause) {
+		return fmt.Errorf("%w: %w", last, cause)
 	}
-	return fmt.Errorf("%w: %w", last, context.Cause(ctx))
+	return last
 }
 
 // callAny tries do at the endpoints in their order, round by round, until one has
 // answered or ctx ends.
 func callAny[R any](ctx context.Context, c *conns, do func(context.Context, grpc.ClientConnInterface) (R, error)) (R, error) {
 	var none R
+	var err error
 	for n := 0; ; n++ {
 		for _, addr := range c.endpoints {
-			conn, err := c.conn(addr)
-			if err != nil {
+			var conn grpc.ClientConnInterface
+			if conn, err = c.conn(addr); err != nil {
 				return none, err
 			}
 			tryCtx, cancel := context.WithTimeout(ctx, tryTime(ctx))
@@ -120,12 +166,13 @@ func callAny[R any](ctx context.Context, c *conns, do func(context.Context, grpc
 			if err = wire.FromCall(failed, wire.Reads); !errors.Is(err, lease.ErrUnavailable) {
 				return none, err
 			}
+			err = fmt.Errorf("no answer from any endpoint, the last of them %s: %w", addr, err)
 			if ctx.Err() != nil {
 				return none, giveUp(ctx, err, nil)
 			}
 		}
 		if !pause(ctx, n) {
-			return none, fmt.Errorf("%w: no endpoint has answered: %w", lease.ErrUnavailable, context.Cause(ctx))
+			return none, giveUp(ctx, err, nil)
 		}
 	}
 }
@@ -139,10 +186,16 @@ func tryTime(ctx context.Context) time.Duration {
 	return min(maxTry, max(minTry, time.Until(deadline)/3))
 }
 
-// pause waits before try n+1, and reports false if ctx ends first.
+// pause waits before try n+1, with jitter so that clients which failed together do not
+// come back together, and reports false if ctx ends first. It leaves time for a last
+// try.
 func pause(ctx context.Context, n int) bool {
 	most := min(maxPause, firstPause<<min(n, 10))
-	timer := time.NewTimer(most/2 + rand.N(most/2))
+	wait := most/2 + rand.N(most/2)
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(deadline)/2)
+	}
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 
 	"github.com/leasenode/leasenode/api/leasepb"
 	"github.com/leasenode/leasenode/api/wire"
@@ -51,27 +52,26 @@ func (c *Client) Close() error { return c.conns.close() }
 
 // Acquire implements [lease.Store]. All tries of one call carry one request id: that
 // of the request or, if it has none, a random one. If such a random one turns out to
-// name a grant that has ended before its answer came, the call begins again under
-// another: it never held anything.
+// name a grant that has ended before its answer came, the call goes on under another:
+// it never held anything.
 func (c *Client) Acquire(ctx context.Context, req lease.AcquireRequest) (lease.Answer, error) {
-	if req.RequestID != "" {
-		return c.acquire(ctx, req)
-	}
-	for {
-		req.RequestID = rand.Text()
-		answer, err := c.acquire(ctx, req)
-		if _, lost := errors.AsType[*lease.LostError](err); !lost || ctx.Err() != nil {
-			return answer, err
-		}
-	}
-}
-
-func (c *Client) acquire(ctx context.Context, req lease.AcquireRequest) (lease.Answer, error) {
 	p, err := wire.AcquireToProto(req)
 	if err != nil {
 		return lease.Answer{}, err
 	}
-	return mutate(ctx, c, func(ctx context.Context, s service) (*leasepb.AcquireResponse, error) { return s.Acquire(ctx, p) })
+	a := attempt[*leasepb.AcquireResponse]{
+		subject: subject(lease.OpAcquire, req.Key),
+		do:      func(ctx context.Context, s service) (*leasepb.AcquireResponse, error) { return s.Acquire(ctx, p) },
+	}
+	if req.RequestID == "" {
+		p.RequestId = []byte(rand.Text())
+		a.anew = func(refusal error) bool {
+			p.RequestId = []byte(rand.Text())
+			_, lost := errors.AsType[*lease.LostError](refusal)
+			return lost
+		}
+	}
+	return mutate(ctx, c, a)
 }
 
 // Renew implements [lease.Store].
@@ -80,19 +80,28 @@ func (c *Client) Renew(ctx context.Context, req lease.RenewRequest) (lease.Answe
 	if err != nil {
 		return lease.Answer{}, err
 	}
-	return mutate(ctx, c, func(ctx context.Context, s service) (*leasepb.RenewResponse, error) { return s.Renew(ctx, p) })
+	return mutate(ctx, c, attempt[*leasepb.RenewResponse]{
+		subject: subject(lease.OpRenew, req.Key),
+		do:      func(ctx context.Context, s service) (*leasepb.RenewResponse, error) { return s.Renew(ctx, p) },
+	})
 }
 
 // Release implements [lease.Store].
 func (c *Client) Release(ctx context.Context, req lease.ReleaseRequest) (lease.Answer, error) {
 	p := wire.ReleaseToProto(req)
-	return mutate(ctx, c, func(ctx context.Context, s service) (*leasepb.ReleaseResponse, error) { return s.Release(ctx, p) })
+	return mutate(ctx, c, attempt[*leasepb.ReleaseResponse]{
+		subject: subject(lease.OpRelease, req.Key),
+		do:      func(ctx context.Context, s service) (*leasepb.ReleaseResponse, error) { return s.Release(ctx, p) },
+	})
 }
 
 // Forget implements [lease.Store].
 func (c *Client) Forget(ctx context.Context, req lease.ForgetRequest) (lease.Answer, error) {
 	p := wire.ForgetToProto(req)
-	return mutate(ctx, c, func(ctx context.Context, s service) (*leasepb.ForgetResponse, error) { return s.Forget(ctx, p) })
+	return mutate(ctx, c, attempt[*leasepb.ForgetResponse]{
+		subject: subject(lease.OpForget, req.Key),
+		do:      func(ctx context.Context, s service) (*leasepb.ForgetResponse, error) { return s.Forget(ctx, p) },
+	})
 }
 
 // BatchRenew implements [lease.Store]. The whole batch is tried again only if the call
@@ -106,10 +115,11 @@ func (c *Client) BatchRenew(ctx context.Context, reqs []lease.RenewRequest) ([]l
 			p.Renewals[i] = &leasepb.RenewRequest{}
 		}
 	}
-	if err := wire.CheckRequestSize(p); err != nil {
-		return nil, err
-	}
-	resp, err := call(ctx, c.conns, wire.Mutates, func(ctx context.Context, s service) (*leasepb.BatchRenewResponse, error) { return s.BatchRenew(ctx, p) })
+	resp, err := call(ctx, c.conns, attempt[*leasepb.BatchRenewResponse]{
+		subject: fmt.Sprintf("renew %d leases", len(reqs)),
+		effect:  wire.Mutates,
+		do:      func(ctx context.Context, s service) (*leasepb.BatchRenewResponse, error) { return s.BatchRenew(ctx, p) },
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -128,11 +138,16 @@ func (c *Client) BatchRenew(ctx context.Context, reqs []lease.RenewRequest) ([]l
 // Get implements [lease.Store].
 func (c *Client) Get(ctx context.Context, req lease.GetRequest) (lease.Answer, error) {
 	p := wire.GetToProto(req)
-	resp, err := read(ctx, c, req.Consistency, func(ctx context.Context, s service) (*leasepb.GetResponse, error) { return s.Get(ctx, p) })
+	a := attempt[*leasepb.GetResponse]{
+		subject: fmt.Sprintf("get %q", req.Key),
+		do:      func(ctx context.Context, s service) (*leasepb.GetResponse, error) { return s.Get(ctx, p) },
+	}
+	resp, err := read(ctx, c, req.Consistency, a)
 	if err != nil {
 		return lease.Answer{}, err
 	}
-	return wire.AnswerFromProto(resp.GetAnswer())
+	answer, err := wire.AnswerFromProto(resp.GetAnswer())
+	return answer, a.malformed(err)
 }
 
 // List implements [lease.Store].
@@ -141,11 +156,16 @@ func (c *Client) List(ctx context.Context, req lease.ListRequest) (lease.ListPag
 	if err != nil {
 		return lease.ListPage{}, err
 	}
-	resp, err := read(ctx, c, req.Consistency, func(ctx context.Context, s service) (*leasepb.ListResponse, error) { return s.List(ctx, p) })
+	a := attempt[*leasepb.ListResponse]{
+		subject: fmt.Sprintf("list %q", req.Prefix),
+		do:      func(ctx context.Context, s service) (*leasepb.ListResponse, error) { return s.List(ctx, p) },
+	}
+	resp, err := read(ctx, c, req.Consistency, a)
 	if err != nil {
 		return lease.ListPage{}, err
 	}
-	return wire.ListPageFromProto(resp)
+	page, err := wire.ListPageFromProto(resp)
+	return page, a.malformed(err)
 }
 
 // History implements [lease.Store].
@@ -154,9 +174,14 @@ func (c *Client) History(ctx context.Context, req lease.HistoryRequest) (lease.H
 	if err != nil {
 		return lease.HistoryPage{}, err
 	}
-	resp, err := read(ctx, c, req.Consistency, func(ctx context.Context, s service) (*leasepb.HistoryResponse, error) { return s.History(ctx, p) })
+	a := attempt[*leasepb.HistoryResponse]{
+		subject: fmt.Sprintf("history %q", req.Key),
+		do:      func(ctx context.Context, s service) (*leasepb.HistoryResponse, error) { return s.History(ctx, p) },
+	}
+	resp, err := read(ctx, c, req.Consistency, a)
 	if err != nil {
 		return lease.HistoryPage{}, err
 	}
-	return wire.HistoryPageFromProto(resp)
+	page, err := wire.HistoryPageFromProto(resp)
+	return page, a.malformed(err)
 }

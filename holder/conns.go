@@ -3,6 +3,7 @@ package holder
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,8 +25,24 @@ type conns struct {
 	open   map[string]*grpc.ClientConn
 	leader string // the leader's address as last heard, or ""
 	turn   int    // which endpoint is next while no leader is known
+	silent map[string]silence
 	closed bool
 }
+
+// silence is of an address that gave no answer, since it last gave one.
+type silence struct {
+	failures int
+	until    time.Time // when it may be tried again before others
+}
+
+const (
+	// firstAvoid and maxAvoid bound how long an address that gave no answer is avoided.
+	firstAvoid = time.Second
+	maxAvoid   = time.Minute
+	// maxLearned is how many addresses beside the endpoints are taken from answers: a
+	// cluster has fewer nodes.
+	maxLearned = 16
+)
 
 // target is a node to try.
 type target struct {
@@ -34,7 +51,7 @@ type target struct {
 }
 
 func newConns(endpoints []string) (*conns, error) {
-	c := &conns{endpoints: endpoints, open: map[string]*grpc.ClientConn{}}
+	c := &conns{endpoints: endpoints, open: map[string]*grpc.ClientConn{}, silent: map[string]silence{}}
 	for _, addr := range endpoints {
 		if _, err := c.conn(addr); err != nil {
 			return nil, errors.Join(err, c.close())
@@ -73,46 +90,79 @@ func (c *conns) connLocked(addr string) (grpc.ClientConnInterface, error) {
 	return conn, nil
 }
 
-// pick returns the node for try n of a call: the leader if one is known.
-func (c *conns) pick(n int) (target, error) {
+// pick returns the node for the next try: the leader if one is known. It fails only
+// when the client is closed.
+func (c *conns) pick() (target, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	addr := c.leader
 	if addr == "" {
-		addr = c.endpoints[c.turn%len(c.endpoints)]
+		addr = c.endpointLocked()
 	}
 	conn, err := c.connLocked(addr)
 	return target{addr: addr, conn: conn}, err
 }
 
-// learn notes the leader that an answer names.
+// endpointLocked returns the endpoint whose turn it is, or the next after it that has
+// not just failed.
+func (c *conns) endpointLocked() string {
+	for i := range c.endpoints {
+		if addr := c.endpoints[(c.turn+i)%len(c.endpoints)]; !c.avoidedLocked(addr) {
+			return addr
+		}
+	}
+	return c.endpoints[c.turn%len(c.endpoints)]
+}
+
+// learn notes that from has answered, and the leader that its answer names.
 func (c *conns) learn(from target, leader wire.Leader) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case c.stay:
+	delete(c.silent, from.addr)
+	if c.stay || !c.followLocked(leader.APIAddr) {
 		c.leader = from.addr // it answers: no reason to leave it
-	case leader.APIAddr != "":
-		c.leader = leader.APIAddr
 	}
 }
 
-// unlearn notes that a node could not do what it was asked, and may have named the
-// leader that can.
-func (c *conns) unlearn(from target, leader wire.Leader) {
+// unlearn notes that a node could not do what it was asked. If it answered so, it may
+// have named the leader that can; if not, it is avoided for a while, even as a leader
+// that others name: it may be cut off from here alone.
+func (c *conns) unlearn(from target, failed error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.stay && leader.APIAddr != "" && leader.APIAddr != from.addr {
-		c.leader = leader.APIAddr
-		return
+	if wire.Answered(failed) {
+		delete(c.silent, from.addr)
+	} else {
+		s := c.silent[from.addr]
+		c.silent[from.addr] = silence{failures: s.failures + 1, until: time.Now().Add(min(firstAvoid<<min(s.failures, 10), maxAvoid))}
+	}
+	if i := slices.Index(c.endpoints, from.addr); i >= 0 {
+		c.turn = (i + 1) % len(c.endpoints)
 	}
 	if c.leader == from.addr {
 		c.leader = ""
 	}
-	if c.leader == "" && c.endpoints[c.turn%len(c.endpoints)] == from.addr {
-		c.turn++
+	if named := wire.LeaderOf(failed).APIAddr; !c.stay && named != from.addr {
+		c.followLocked(named)
 	}
 }
+
+// followLocked takes addr for the leader's, if it can be used, and reports whether.
+func (c *conns) followLocked(addr string) bool {
+	if addr == "" || c.avoidedLocked(addr) {
+		return false
+	}
+	if c.open[addr] == nil && len(c.open) >= len(c.endpoints)+maxLearned {
+		return false
+	}
+	if _, err := c.connLocked(addr); err != nil {
+		return false
+	}
+	c.leader = addr
+	return true
+}
+
+func (c *conns) avoidedLocked(addr string) bool { return time.Now().Before(c.silent[addr].until) }
 
 func (c *conns) close() error {
 	c.mu.Lock()

@@ -2,6 +2,7 @@ package holder
 
 import (
 	"context"
+	"fmt"
 
 	"google.golang.org/grpc"
 
@@ -45,7 +46,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 		return leasepb.NewClusterServiceClient(conn).Status(ctx, &leasepb.StatusRequest{})
 	})
 	if err != nil {
-		return Status{}, err
+		return Status{}, fmt.Errorf("status: %w", err)
 	}
 	status := Status{
 		ClusterID: p.GetClusterId(), Leader: p.GetLeader(), Term: p.GetTerm(),

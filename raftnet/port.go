@@ -25,6 +25,8 @@ type PortConfig struct {
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 	// AddrOf tells where to dial a node.
 	AddrOf func(id string) (string, bool)
+	// Met, if set, is called whenever a member was met: it is up. It must not block.
+	Met    func(id string)
 	Logger hclog.Logger
 }
 
@@ -250,6 +252,14 @@ func (p *Port) admit(h Hello) error {
 
 // judge decides whether to talk to the node that said h, and remembers it if so.
 func (p *Port) judge(h Hello) error {
+	err := p.weigh(h)
+	if err == nil && p.cfg.Met != nil {
+		p.cfg.Met(h.ID)
+	}
+	return err
+}
+
+func (p *Port) weigh(h Hello) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.table) == 0 {

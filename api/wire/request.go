@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/leasenode/leasenode/api/leasepb"
 	"github.com/leasenode/leasenode/lease"
 )
@@ -16,15 +14,6 @@ const MaxRequestBytes = 1 << 20
 // MaxAnswerBytes is the size of the largest answer that a client has to be ready
 // for: that of a full BatchRenew, whose every record has all the attributes it may.
 const MaxAnswerBytes = 16 << 20
-
-// CheckRequestSize returns an [*lease.ExhaustedError] if no server would read m, so
-// that a client need not send it to be told.
-func CheckRequestSize(m proto.Message) error {
-	if proto.Size(m) > MaxRequestBytes {
-		return ErrRequestTooLarge()
-	}
-	return nil
-}
 
 // ErrRequestTooLarge returns the error of a request of more than [MaxRequestBytes].
 func ErrRequestTooLarge() error {

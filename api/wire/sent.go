@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 )
 
 // maxHeaderBytes holds the largest refusal: a record with all the attributes it may
@@ -16,9 +17,9 @@ const maxHeaderBytes = 64 << 10
 
 // DialOptions returns what every connection to a server of ours needs: answers of
 // up to [MaxAnswerBytes], refusals in full, no retries but ours (gRPC's own can not
-// tell what is safe), and a mark on the failure of each call whose request certainly
-// never left, which [FromCall] looks for. Without the mark a failed mutation is an
-// unknown outcome.
+// tell what is safe), a refusal of requests of more than [MaxRequestBytes], and a mark
+// on the failure of each call whose request certainly never left, which [FromCall]
+// looks for. Without the mark a failed mutation is an unknown outcome.
 func DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithStatsHandler(sendWatch{}),
@@ -39,8 +40,12 @@ type sendNote struct {
 
 type sendNoteKey struct{}
 
-// markUnsent begins a note for the call, and marks its failure if nothing left.
+// markUnsent begins a note for the call, and marks its failure if nothing left. A
+// request that no server would read is refused here: it need not be sent to be told.
 func markUnsent(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if m, ok := req.(proto.Message); ok && proto.Size(m) > MaxRequestBytes {
+		return ErrRequestTooLarge()
+	}
 	note := &sendNote{}
 	err := invoke(context.WithValue(ctx, sendNoteKey{}, note), method, req, reply, conn, opts...)
 	if err != nil && !note.left.Load() {

@@ -56,6 +56,21 @@ func TestARequestThatNeverLeftWasNotDone(t *testing.T) {
 	}
 }
 
+func TestARequestThatNobodyReadsIsNotSent(t *testing.T) {
+	closed := listen(t)
+	_ = closed.Close()
+	client := dial(t, closed.Addr().String(), wire.DialOptions()...)
+	_, failed := client.Renew(t.Context(), &leasepb.RenewRequest{Key: make([]byte, wire.MaxRequestBytes-4)})
+	if err := wire.FromCall(failed, wire.Mutates); !errors.Is(err, lease.ErrUnavailable) {
+		t.Errorf("the largest request: got %v", err)
+	}
+	_, failed = client.Renew(t.Context(), &leasepb.RenewRequest{Key: make([]byte, wire.MaxRequestBytes-3)})
+	var exhausted *lease.ExhaustedError
+	if err := wire.FromCall(failed, wire.Mutates); !errors.As(err, &exhausted) || exhausted.Limit != wire.MaxRequestBytes {
+		t.Errorf("one byte more: got %v", err)
+	}
+}
+
 func TestWithoutTheDialOptionsNothingIsKnown(t *testing.T) {
 	closed := listen(t)
 	_ = closed.Close()

@@ -72,14 +72,15 @@ func grpcCode(err error, reason lease.Code) codes.Code {
 }
 
 // FromCall returns the error of package lease that the failure of a gRPC call, of
-// that effect, stands for; nil for nil. What a failure without our ErrorInfo is
+// that effect, stands for; nil for nil. One that has a code of package lease already,
+// as a request that was too large to be sent, stays as it is. What a failure without our ErrorInfo is
 // taken for, its [Effect] says, except that a call whose request certainly never
 // left (see [DialOptions]) is [lease.ErrUnavailable] whatever its effect. Such an
 // error keeps its cause: errors.Is finds context.Canceled and
 // context.DeadlineExceeded in it.
 func FromCall(err error, effect Effect) error {
-	if err == nil {
-		return nil
+	if err == nil || lease.CodeOf(err) != "" {
+		return err
 	}
 	st := status.Convert(err)
 	if info := infoOf(st); info != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -191,17 +190,6 @@ func TestOperationsOfANewerServerAreNoError(t *testing.T) {
 	page, err := wire.HistoryPageFromProto(&leasepb.HistoryResponse{Entries: []*leasepb.HistoryEntry{{Op: "evict", Epoch: 3}}})
 	if err != nil || page.Entries[0].Op != 0 || page.Entries[0].Epoch != 3 {
 		t.Errorf("got %v, %v", page, err)
-	}
-}
-
-func TestOnlyRequestsThatFitAreSent(t *testing.T) {
-	if err := wire.CheckRequestSize(&leasepb.GetRequest{Key: []byte(strings.Repeat("k", wire.MaxRequestBytes-4))}); err != nil {
-		t.Errorf("the largest request is refused: %v", err)
-	}
-	err := wire.CheckRequestSize(&leasepb.GetRequest{Key: []byte(strings.Repeat("k", wire.MaxRequestBytes-3))})
-	var exhausted *lease.ExhaustedError
-	if !errors.As(err, &exhausted) || exhausted.Limit != wire.MaxRequestBytes {
-		t.Errorf("got %v", err)
 	}
 }
 

@@ -122,6 +122,9 @@ func (c *cluster) stop(i int) {
 	n := c.nodes[c.peers[i].ID]
 	delete(c.nodes, c.peers[i].ID)
 	c.mu.Unlock()
+	if n == nil {
+		return
+	}
 	if err := n.Close(); err != nil {
 		c.t.Errorf("stop %s: %v", c.peers[i].ID, err)
 	}
@@ -129,10 +132,8 @@ func (c *cluster) stop(i int) {
 
 func (c *cluster) close() {
 	var closed sync.WaitGroup
-	for i, p := range c.peers {
-		if c.nodes[p.ID] != nil {
-			closed.Go(func() { c.stop(i) })
-		}
+	for i := range c.peers {
+		closed.Go(func() { c.stop(i) })
 	}
 	closed.Wait()
 	for _, ln := range c.listeners {

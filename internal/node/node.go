@@ -96,11 +96,12 @@ func (n *Node) join(ctx context.Context) (err error) {
 	if n.identity, err = raftnet.OpenIdentity(n.cfg.DataDir, n.cfg.ID); err != nil {
 		return err
 	}
+	n.peers = newPeerConns()
 	n.port = raftnet.OpenPort(raftnet.PortConfig{
 		Identity: n.identity, APIAddr: n.cfg.APIAddr, Listener: n.listeners.peer,
-		Dial: n.parts.Dial, AddrOf: n.addrOf, Logger: n.parts.Logger.Named("port"),
+		Dial: n.parts.Dial, AddrOf: n.addrOf, Met: n.peers.met, Logger: n.parts.Logger.Named("port"),
 	})
-	n.peers = newPeerConns(n.port)
+	n.peers.dial = n.port.Dial
 	if len(n.identity.Table) == 0 {
 		list := map[string]string{}
 		for _, p := range n.cfg.Cluster {

@@ -18,15 +18,15 @@ import (
 
 // peerConns are gRPC connections to the other nodes, over the peer port.
 type peerConns struct {
-	port *raftnet.Port
+	dial func(ctx context.Context, id string, purpose raftnet.Purpose) (net.Conn, error)
 
 	mu     sync.Mutex
 	conns  map[string]*grpc.ClientConn
 	closed bool
 }
 
-func newPeerConns(port *raftnet.Port) *peerConns {
-	return &peerConns{port: port, conns: map[string]*grpc.ClientConn{}}
+func newPeerConns() *peerConns {
+	return &peerConns{conns: map[string]*grpc.ClientConn{}}
 }
 
 // Conn returns the connection to node id, made when it is first used.
@@ -43,7 +43,7 @@ func (p *peerConns) Conn(id string) (grpc.ClientConnInterface, error) {
 		// TLS belongs to the port, which then has every connection between nodes.
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, id string) (net.Conn, error) {
-			return p.port.Dial(ctx, id, raftnet.PurposeCall)
+			return p.dial(ctx, id, raftnet.PurposeCall)
 		}),
 		// A node that comes back is found again fast.
 		grpc.WithConnectParams(grpc.ConnectParams{
@@ -56,6 +56,16 @@ func (p *peerConns) Conn(id string) (grpc.ClientConnInterface, error) {
 	}
 	p.conns[id] = conn
 	return conn, nil
+}
+
+// met has a connection to node id that waits before it tries again try at once.
+func (p *peerConns) met(id string) {
+	p.mu.Lock()
+	conn := p.conns[id]
+	p.mu.Unlock()
+	if conn != nil {
+		conn.ResetConnectBackoff()
+	}
 }
 
 func (p *peerConns) close() error {
