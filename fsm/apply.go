@@ -129,7 +129,7 @@ func (s step) acquire() (lease.Outcome, error) {
 		// A retry is the same attempt as the first: its grant, or the news that it is
 		// over. Never another grant, whoever has the key now.
 		if s.before.requestID == m.RequestID && s.record.Owner == m.Owner && !over {
-			return s.found(s.remainingUpTo(m.TTL)), nil
+			return s.found(min(s.record.RemainingAt(now), m.TTL)), nil
 		}
 		if s.before.remembers(m.Owner, m.RequestID) {
 			return s.lost(), nil
@@ -156,7 +156,7 @@ func (s step) renew() (lease.Outcome, error) {
 	ttl := s.mutation.TTL
 	end := s.draft.meta.now.Add(ttl)
 	if end <= s.record.LeaseUntil {
-		return s.found(s.remainingUpTo(ttl)), nil
+		return s.found(ttl), nil // there is more, and more than was asked for is never told
 	}
 	s.record.LeaseUntil = end
 	return s.done(ttl)
@@ -188,10 +188,6 @@ func (s step) forget() (lease.Outcome, error) {
 // current reports whether the mutation speaks for the latest grant.
 func (s step) current() bool {
 	return s.before != nil && s.record.Owner == s.mutation.Owner && s.record.Epoch == s.mutation.Epoch
-}
-
-func (s step) remainingUpTo(ttl time.Duration) time.Duration {
-	return min(s.record.RemainingAt(s.draft.meta.now), ttl)
 }
 
 func (s step) lost() lease.Outcome {

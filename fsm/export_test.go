@@ -62,21 +62,22 @@ func (f *FSM) StoredValue(key string) (value []byte, err error) {
 // BreakStateFile makes the state file fail whatever is written to it from now on.
 func (f *FSM) BreakStateFile() error { return f.live.db.Close() }
 
-// Plant puts a free key at an epoch, as a restore from a backup might have.
-func (f *FSM) Plant(key string, epoch uint64) error {
+// Plant puts a key that nothing has granted, as a restore from a backup might
+// have, with one grant in its history.
+func (f *FSM) Plant(record lease.Record, grantedAt uint64) error {
 	p := *f.published.Load()
 	tx, err := f.live.db.Begin(true)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback()
-	s := &stored{record: lease.Record{Key: key, Owner: "planted", Epoch: epoch}}
-	s.history = []operation{{op: lease.OpAcquire, position: Position{Index: p.meta.index}, epoch: epoch, owner: "planted"}}
+	s := &stored{record: record}
+	s.history = []operation{{op: lease.OpAcquire, position: Position{Index: grantedAt}, epoch: record.Epoch, owner: record.Owner}}
 	value := appendRecord(nil, s)
-	hash, _ := recordHash(nil, key, value)
+	hash, _ := recordHash(nil, record.Key, value)
 	p.meta.sum.add(hash)
 	p.meta.keys++
-	if err := errors.Join(bucket(tx, recordsBucket).Put([]byte(key), value), putMeta(tx, p.meta), tx.Commit()); err != nil {
+	if err := errors.Join(bucket(tx, recordsBucket).Put([]byte(record.Key), value), putMeta(tx, p.meta), tx.Commit()); err != nil {
 		return err
 	}
 	f.published.Store(&p)
@@ -93,14 +94,15 @@ func CheckSnapshot(r io.Reader) error {
 	return err
 }
 
-// CheckChange tells whether a record may follow another; an empty key stands for
-// none.
-func CheckChange(before, after lease.Record, op lease.Op) error {
+// WriteOver writes a record over another, as apply does; one with an empty key
+// stands for none.
+func WriteOver(before, after lease.Record, op lease.Op) error {
 	wrap := func(r lease.Record) *stored {
 		if r.Key == "" {
 			return nil
 		}
 		return &stored{record: r}
 	}
-	return checkChange(wrap(before), change{op: op, after: wrap(after)})
+	d := &draft{latest: map[string]*stored{}}
+	return d.write(wrap(before), change{op: op, after: wrap(after)})
 }

@@ -272,6 +272,76 @@ func compareMachines(t *rapid.T, one, other *machine) {
 	}
 }
 
+func TestDigestsDoNotDependOnBatching(t *testing.T) {
+	one, other := openMachine(t, fsm.Settings{}), openMachine(t, fsm.Settings{})
+	var logs []*raft.Log
+	for one.index < 300 {
+		one.since += time.Millisecond
+		logs = append(logs, one.entry(batch(one.stamp(), acquire("k", "x", "", lease.MinTTL), renew("k", "x", one.index/100, time.Second))))
+	}
+	want := map[uint64]fsm.Digest{}
+	for _, log := range logs {
+		one.Apply(log)
+		want[log.Index] = one.lastDigest()
+	}
+	for len(logs) > 0 {
+		n := min(130, len(logs))
+		other.ApplyBatch(logs[:n])
+		logs = logs[n:]
+	}
+	got := other.Digests()
+	if len(got) != 5 || !slices.Equal(got, one.Digests()) {
+		t.Errorf("got %d digests, want those of %d", len(got), len(one.Digests()))
+	}
+	for _, d := range got {
+		if d != want[d.Index] {
+			t.Errorf("the digest at %d is %x, and was %x when it was the last one", d.Index, d.Sum, want[d.Index].Sum)
+		}
+	}
+}
+
+func TestDigestsTellStatesApart(t *testing.T) {
+	seen := map[fsm.Digest]string{}
+	for name, act := range map[string]func(m *machine){
+		"nothing":    func(*machine) {},
+		"later":      func(m *machine) { m.since = time.Second; m.do() },
+		"a key":      func(m *machine) { m.must(acquire("k", "x", "", time.Second)) },
+		"owner":      func(m *machine) { m.must(acquire("k", "y", "", time.Second)) },
+		"request id": func(m *machine) { m.must(acquire("k", "x", "r", time.Second)) },
+		"end":        func(m *machine) { m.must(acquire("k", "x", "", time.Minute)) },
+		"attributes": func(m *machine) {
+			with := acquire("k", "x", "", time.Second)
+			with.Attributes = map[string]string{"a": ""}
+			m.must(with)
+		},
+		"another index": func(m *machine) { m.index++ },
+	} {
+		m := openMachine(t, fsm.Settings{})
+		act(m)
+		for m.index < 5 {
+			m.do()
+		}
+		if name == "another index" {
+			m.do()
+		}
+		digest := m.lastDigest()
+		digest.Index = 0
+		if other, ok := seen[digest]; ok {
+			t.Errorf("%q and %q have one digest", name, other)
+		}
+		seen[digest] = name
+	}
+	m := openMachine(t, fsm.Settings{MaxKeys: 1})
+	for m.index < 5 {
+		m.do()
+	}
+	digest := m.lastDigest()
+	digest.Index = 0
+	if other, ok := seen[digest]; ok {
+		t.Errorf("other settings and %q have one digest", other)
+	}
+}
+
 func TestListingOfAllOperationsIsBounded(t *testing.T) {
 	m := openMachine(t, fsm.Settings{HistoryGrants: 5, HistoryRenewals: 50, HistoryOperations: 3})
 	m.must(acquire("k", "x", "", time.Second))
@@ -301,7 +371,7 @@ func TestListingOfAllOperationsIsBounded(t *testing.T) {
 
 func TestAnEpochAtItsLargestIsNeverGrantedAgain(t *testing.T) {
 	m := openMachine(t, fsm.Settings{})
-	if err := m.Plant("k", lease.MaxEpoch-1); err != nil {
+	if err := m.Plant(lease.Record{Key: "k", Owner: "x", Epoch: lease.MaxEpoch - 1}, 1); err != nil {
 		t.Fatal(err)
 	}
 	m = m.restored()

@@ -44,7 +44,14 @@ func TestCorruptRecordsAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	broken := [][]byte{append(bytes.Clone(value), 0)}
+	// Epoch 2, with one grant that is told to be the first of two, or of one.
+	other := []byte{1, 2, 0, 0, 1, 'x', 0, 0, 2, 1, 1, 1, 0, 0, 0, 1, 'x', 0}
+	broken := [][]byte{append(bytes.Clone(value), 0), other}
+	other[8] = 1
+	if _, err := fsm.ReencodeRecord("k", string(other[:15])); err != nil {
+		t.Fatal(err)
+	}
+	other[8] = 2
 	for n := range value {
 		broken = append(broken, value[:n])
 	}
@@ -107,7 +114,7 @@ func TestGuardRefusesWhatNothingMayDo(t *testing.T) {
 		"end back by renew":   {before: before, after: with(func(r *lease.Record) { r.LeaseUntil-- }), op: lease.OpRenew, refused: true},
 		"end back by acquire": {before: before, after: with(func(r *lease.Record) { r.Epoch++; r.LeaseUntil-- }), op: lease.OpAcquire, refused: true},
 	} {
-		err := fsm.CheckChange(c.before, c.after, c.op)
+		err := fsm.WriteOver(c.before, c.after, c.op)
 		var broken *fsm.InvariantError
 		if errors.As(err, &broken) != c.refused {
 			t.Errorf("%s: got %v, want it refused: %v", name, err, c.refused)

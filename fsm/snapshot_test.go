@@ -132,6 +132,44 @@ func TestASnapshotOfANewerVersionIsRefused(t *testing.T) {
 	}
 }
 
+func TestRecordsThatCannotBeAreRefused(t *testing.T) {
+	for name, plant := range map[string]struct {
+		record    lease.Record
+		grantedAt uint64
+	}{
+		"sound":                    {lease.Record{Key: "k", Owner: "x", Epoch: 7, LeaseUntil: instant(0)}, 1},
+		"after the latest end":     {lease.Record{Key: "k", Owner: "x", Epoch: 7, LeaseUntil: instant(1)}, 1},
+		"granted after the state":  {lease.Record{Key: "k", Owner: "x", Epoch: 7, LeaseUntil: instant(0)}, 9},
+		"an owner outside a limit": {lease.Record{Key: "k", Owner: " ", Epoch: 7, LeaseUntil: instant(0)}, 1},
+		"a key outside a limit":    {lease.Record{Key: "k\n", Owner: "x", Epoch: 7, LeaseUntil: instant(0)}, 1},
+	} {
+		m := openMachine(t, fsm.Settings{})
+		m.must(acquire("j", "x", "", lease.MinTTL))
+		m.must(release("j", "x", 1))
+		plant.record.LeaseUntil = plant.record.LeaseUntil.Add(lease.MinTTL)
+		if err := m.Plant(plant.record, plant.grantedAt); err != nil {
+			t.Fatal(err)
+		}
+		var corrupt *fsm.CorruptSnapshotError
+		if err := newMachine(t).restore(m.snapshot()); errors.As(err, &corrupt) == (name == "sound") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestADigestIsKnownOfARestoredState(t *testing.T) {
+	m := openMachine(t, fsm.Settings{})
+	for m.index < 64 {
+		m.do()
+	}
+	want := m.lastDigest()
+	other := m.restored()
+	other.do()
+	if got := other.Digests(); len(got) != 2 || got[0] != want {
+		t.Errorf("got %v, want %v first", got, want)
+	}
+}
+
 func TestAReaderThatFailsFailsTheRestore(t *testing.T) {
 	broken := errors.New("broken")
 	data := eventful(t).snapshot()
@@ -342,18 +380,25 @@ func TestFramesOutOfOrderAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := len(all) - 1
+	if !bytes.Equal(all[last], []byte{5, 3, 2, 3, 2}) {
+		t.Fatalf("the end is %x", all[last])
+	}
+	moreKeys := bytes.Clone(all[0])
+	moreKeys[2+4+9+9]++ // after kind, length, four numbers of a byte and two of nine
 	for name, data := range map[string][]byte{
-		"no meta":            join(all[1:]...),
-		"meta twice":         join(slices.Insert(slices.Clone(all), 0, all[0])...),
-		"records swapped":    join(slices.Concat(all[:1], all[2:3], all[1:2], all[3:])...),
-		"a record twice":     join(slices.Insert(slices.Clone(all), 1, all[1])...),
-		"a record less":      join(slices.Delete(slices.Clone(all), 1, 2)...),
-		"an operation less":  join(slices.Delete(slices.Clone(all), 3, 4)...),
-		"no end":             join(all[:last]...),
-		"end twice":          join(append(slices.Clone(all), all[last])...),
-		"a frame of kind 6":  join(slices.Insert(slices.Clone(all), last, []byte{6, 0})...),
-		"a frame too long":   join(slices.Insert(slices.Clone(all), last, []byte{4, 0xff, 0xff, 0xff, 0x7f})...),
-		"an empty operation": join(slices.Insert(slices.Clone(all), last, []byte{4, 0})...),
+		"no meta":                        join(all[1:]...),
+		"meta twice":                     join(slices.Insert(slices.Clone(all), 0, all[0])...),
+		"records swapped":                join(slices.Concat(all[:1], all[2:3], all[1:2], all[3:])...),
+		"a record twice":                 join(slices.Insert(slices.Clone(all), 1, all[1])...),
+		"a record less":                  join(slices.Delete(slices.Clone(all), 1, 2)...),
+		"an operation less":              join(slices.Delete(slices.Clone(all), 3, 4)...),
+		"no end":                         join(all[:last]...),
+		"end twice":                      join(append(slices.Clone(all), all[last])...),
+		"a frame of kind 6":              join(slices.Insert(slices.Clone(all), last, []byte{6, 0})...),
+		"a frame too long":               join(slices.Insert(slices.Clone(all), last, []byte{4, 0xff, 0xff, 0xff, 0x7f})...),
+		"another end, an operation less": join(slices.Concat(all[:3], all[4:last], [][]byte{{5, 3, 2, 2, 2}})...),
+		"another number of keys":         join(slices.Insert(slices.Clone(all[1:]), 0, moreKeys)...),
+		"an empty operation":             join(slices.Insert(slices.Clone(all), last, []byte{4, 0})...),
 	} {
 		var corrupt *fsm.CorruptSnapshotError
 		if err := fsm.CheckSnapshot(bytes.NewReader(data)); !errors.As(err, &corrupt) {

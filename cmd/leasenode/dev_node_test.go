@@ -54,7 +54,7 @@ func TestNodeEnvironment(t *testing.T) {
 
 // TestNodeSeesEndOfDev holds that the lifeline is cut when dev's end of it is.
 func TestNodeSeesEndOfDev(t *testing.T) {
-	p := shell(t, `cat <&3; echo "leasenode: cut"; exit 9`)
+	p := shell(t, `cat <&3 && echo "leasenode: cut" && exit 9`)
 	if err := p.lifeline.Close(); err != nil {
 		t.Fatal(err)
 	}
