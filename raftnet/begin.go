@@ -18,7 +18,7 @@ func Begin(identity *Identity, stores Stores) error {
 	}
 	if identity.Joined {
 		if !exists {
-			return fmt.Errorf("the log of node %q is gone (%s is empty or new), though %s says that it had one: put the file back, or remove the node from its cluster and add it anew on an empty directory", identity.ID, LogFile, identityFile)
+			return fmt.Errorf("the log of node %q is gone (%s is empty or new), though %s says that it had one: put the file back, or remove the node from its cluster and add it anew on an empty directory", identity.ID, LogFile, IdentityFile)
 		}
 		return nil
 	}

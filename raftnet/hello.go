@@ -19,6 +19,8 @@ const (
 	PurposeCall Purpose = "call"
 	// PurposeFound ends after the hello: nodes that found a cluster meet by it.
 	PurposeFound Purpose = "found"
+	// PurposeWho ends after the hello: it asks who answers at an address.
+	PurposeWho Purpose = "who"
 )
 
 // Hello is what either side of a connection between nodes says first.
@@ -28,6 +30,7 @@ type Hello struct {
 	ID          string  `json:"id"`
 	Incarnation string  `json:"incarnation"`
 	Starts      uint64  `json:"starts"`
+	Boot        string  `json:"boot"`
 	Purpose     Purpose `json:"purpose"`
 	APIAddr     string  `json:"api_addr"`
 	// EntryVersion is the highest version of log entries that the node understands.

@@ -1,6 +1,7 @@
 package raftnet
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Member is a node as the cluster knows it.
@@ -49,65 +51,103 @@ func sortTable(t Table) {
 }
 
 // Identity is what a data directory knows of itself. It is kept in one file, which
-// is replaced as a whole and fsynced before any change of it has an effect.
+// is replaced as a whole and fsynced before any change of it has an effect. The fields
+// are written by the methods only; the methods are safe for concurrent use.
 type Identity struct {
 	Format int `json:"format"`
 	// ID is the node's name.
 	ID string `json:"id"`
 	// Incarnation names one life of the directory: random, made with it.
 	Incarnation string `json:"incarnation"`
-	// Starts counts the starts of a process on the directory, so that a connection
-	// of an earlier one, or an older copy of the directory, can be told apart.
+	// Starts counts the starts of a process on the directory, and Boot, random, names
+	// this one: so connections of an earlier one, older copies of the directory, and two
+	// processes on copies of it can be told apart.
 	Starts uint64 `json:"starts"`
+	Boot   string `json:"boot"`
 	// Table is who founded the cluster; empty until it is founded.
 	Table Table `json:"table,omitempty"`
 	// Joined is set once the raft log has its first entry. A directory that says so
 	// and has an empty log has lost it.
 	Joined bool `json:"joined,omitempty"`
+	// Seen is the latest start of each other member that was met.
+	Seen map[string]Sighting `json:"seen,omitempty"`
+	// Checksum is the SHA-256 of the file with this field empty.
+	Checksum string `json:"checksum"`
 
 	path string
+	mu   sync.Mutex
+}
+
+// Sighting is a start of a node.
+type Sighting struct {
+	Starts uint64 `json:"starts"`
+	Boot   string `json:"boot"`
 }
 
 const (
-	identityFile   = "identity.json"
+	// IdentityFile is the file in a data directory that says who the node is.
+	IdentityFile   = "identity.json"
 	identityFormat = 1
 )
 
 // OpenIdentity reads the identity in dir, or makes one if dir has none, counts a
-// start, and returns it. A file that cannot be read, is of another node, or is newer
-// than this program is an error that says what to do.
+// start, and returns it. A file that is damaged, is of another node, or is newer than
+// this program is an error that says what to do.
 func OpenIdentity(dir, id string) (*Identity, error) {
-	path := filepath.Join(dir, identityFile)
-	raw, err := os.ReadFile(path)
-	identity := &Identity{Format: identityFormat, ID: id, Incarnation: rand.Text(), path: path}
+	identity, err := ReadIdentity(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := refuseLeftovers(dir); err != nil {
 			return nil, err
 		}
+		identity = &Identity{Format: identityFormat, ID: id, Incarnation: rand.Text(), path: filepath.Join(dir, IdentityFile)}
 	case err != nil:
-		return nil, fmt.Errorf("read who this node is: %w", err)
-	default:
-		*identity = Identity{path: path}
-		if err := json.Unmarshal(raw, identity); err != nil || identity.Incarnation == "" {
-			return nil, fmt.Errorf("%s is damaged: put this node's directory back from a copy of it, or remove the node from its cluster and start it anew on an empty directory", path)
-		}
-	}
-	if identity.Format != identityFormat {
-		return nil, fmt.Errorf("%s has format %d, this program knows %d: start the node with a newer leasenode", path, identity.Format, identityFormat)
+		return nil, err
 	}
 	if identity.ID != id {
 		return nil, fmt.Errorf("%s belongs to node %q, not %q: give each node a directory of its own", dir, identity.ID, id)
 	}
 	identity.Starts++
+	identity.Boot = rand.Text()
 	return identity, identity.save()
+}
+
+// ReadIdentity reads the identity in dir and changes nothing. If there is none, the
+// error is [fs.ErrNotExist].
+func ReadIdentity(dir string) (*Identity, error) {
+	path := filepath.Join(dir, IdentityFile)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read who this node is: %w", err)
+	}
+	identity := &Identity{path: path}
+	if err := json.Unmarshal(raw, identity); err == nil && identity.Format > identityFormat {
+		return nil, fmt.Errorf("%s has format %d, this program knows %d: use a newer leasenode", path, identity.Format, identityFormat)
+	}
+	// What is read has to be, byte for byte, what would be written.
+	if written, err := identity.encode(); err != nil || !bytes.Equal(written, raw) {
+		return nil, fmt.Errorf("%s is damaged (its checksum is wrong): put this node's directory back from a copy of it that is not older, or remove the node from its cluster and start it anew on an empty directory", path)
+	}
+	return identity, nil
+}
+
+func (i *Identity) encode() ([]byte, error) {
+	i.Checksum = ""
+	body, err := json.MarshalIndent(i, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(body)
+	i.Checksum = hex.EncodeToString(sum[:])
+	raw, err := json.MarshalIndent(i, "", "  ")
+	return append(raw, '\n'), err
 }
 
 // refuseLeftovers refuses a directory that has a log but no identity: its node could
 // vote twice under a new one.
 func refuseLeftovers(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, LogFile)); err == nil {
-		return fmt.Errorf("%s has a log (%s) but no %s: put the file back from a copy, or start the node anew on an empty directory", dir, LogFile, identityFile)
+		return fmt.Errorf("%s has a log (%s) but no %s: put the file back from a copy, or start the node anew on an empty directory", dir, LogFile, IdentityFile)
 	}
 	return nil
 }
@@ -122,20 +162,47 @@ func (i *Identity) ClusterID() string {
 
 // SetTable notes, durably, who founded the cluster.
 func (i *Identity) SetTable(t Table) error {
-	i.Table = t
-	return i.save()
+	return i.change(func() { i.Table = t })
 }
 
 // SetJoined notes, durably, that the log has begun.
 func (i *Identity) SetJoined() error {
-	i.Joined = true
+	return i.change(func() { i.Joined = true })
+}
+
+// seen returns the latest start of node id that was met.
+func (i *Identity) seen(id string) Sighting {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.Seen[id]
+}
+
+// see notes, durably, that node id was met in a start that is new.
+func (i *Identity) see(id string, s Sighting) error {
+	if i.seen(id) == s {
+		return nil
+	}
+	return i.change(func() {
+		if i.Seen == nil {
+			i.Seen = map[string]Sighting{}
+		}
+		if s.Starts > i.Seen[id].Starts {
+			i.Seen[id] = s
+		}
+	})
+}
+
+func (i *Identity) change(change func()) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	change()
 	return i.save()
 }
 
 func (i *Identity) save() error {
-	raw, err := json.MarshalIndent(i, "", "  ")
+	raw, err := i.encode()
 	if err == nil {
-		err = replaceFile(i.path, append(raw, '\n'))
+		err = replaceFile(i.path, raw)
 	}
 	if err != nil {
 		return fmt.Errorf("write who this node is: %w", err)

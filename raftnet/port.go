@@ -33,8 +33,9 @@ type PortConfig struct {
 // Port is the one port through which a node talks to its peers, so that one cut
 // cuts all of it. Each connection begins with a hello on both sides, and is judged
 // by the table in this node's own file: a node that is not in it, or is in it with
-// another incarnation, or an earlier start of a node that was met since, is
-// refused in both directions. Safe for concurrent use.
+// another incarnation, an earlier start of a node that was met since, and a second
+// process on a copy of a directory are refused in both directions. Safe for
+// concurrent use.
 type Port struct {
 	cfg    PortConfig
 	ctx    context.Context
@@ -47,6 +48,8 @@ type Port struct {
 	table   Table            // empty until the cluster is founded
 	meeting *Founding        // while it is being founded
 	lagging map[net.Conn]struct{}
+	// refusals are the reasons for which other nodes refused this one last.
+	refusals map[string]string
 }
 
 // helloTimeout bounds a handshake: longer than a loaded machine needs, short enough
@@ -56,7 +59,7 @@ const helloTimeout = 3 * time.Second
 // OpenPort starts to listen. Until [Port.Serve] is called only founding nodes are
 // answered.
 func OpenPort(cfg PortConfig) *Port {
-	p := &Port{cfg: cfg, peers: map[string]Hello{}, lanes: map[Purpose]*lane{}, lagging: map[net.Conn]struct{}{}}
+	p := &Port{cfg: cfg, peers: map[string]Hello{}, lanes: map[Purpose]*lane{}, lagging: map[net.Conn]struct{}{}, refusals: map[string]string{}}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	for _, purpose := range []Purpose{PurposeRaft, PurposeCall} {
 		p.lanes[purpose] = newLane(cfg.Listener.Addr())
@@ -126,17 +129,31 @@ func (p *Port) dial(ctx context.Context, id string, purpose Purpose) (net.Conn, 
 	if err == nil && answer.ID != id {
 		err = &RefusedError{ID: id, Reason: fmt.Sprintf("node %q answered at %s; is an address wrong in --cluster or --dial?", answer.ID, addr)}
 	}
-	if err == nil {
-		err = p.judge(answer)
-	}
 	if err == nil && answer.Refusal != "" {
-		err = &RefusedError{ID: id, Reason: answer.Refusal}
+		err = &RefusedError{ID: id, Reason: "it refuses this node: " + answer.Refusal}
+		p.tellRefusal(id, answer.Refusal)
+	}
+	if err == nil && purpose != PurposeWho {
+		err = p.judge(answer)
 	}
 	if err != nil {
 		_ = conn.Close()
 		return nil, answer, err
 	}
 	return conn, answer, nil
+}
+
+// tellRefusal logs why another node refuses this one, once for each reason: somebody
+// has to do something about it.
+func (p *Port) tellRefusal(id, reason string) {
+	p.mu.Lock()
+	told := p.refusals[id] == reason
+	p.refusals[id] = reason
+	founded := len(p.table) > 0
+	p.mu.Unlock()
+	if founded && !told {
+		p.cfg.Logger.Error("a node refuses this one", "node", id, "reason", reason)
+	}
 }
 
 // greet says hello on a connection that this node made, and returns the answer.
@@ -159,7 +176,7 @@ func (p *Port) greet(ctx context.Context, conn net.Conn, purpose Purpose) (Hello
 
 func (p *Port) hello(purpose Purpose) Hello {
 	id := p.cfg.Identity
-	h := Hello{ID: id.ID, Incarnation: id.Incarnation, Starts: id.Starts, Purpose: purpose, APIAddr: p.cfg.APIAddr, EntryVersion: fsm.EntryVersion}
+	h := Hello{ID: id.ID, Incarnation: id.Incarnation, Starts: id.Starts, Boot: id.Boot, Purpose: purpose, APIAddr: p.cfg.APIAddr, EntryVersion: fsm.EntryVersion}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.table) > 0 {
@@ -203,10 +220,8 @@ func (p *Port) receive(conn net.Conn) {
 	}
 	hello, err := p.answer(conn)
 	p.untrack(conn)
-	if err == nil && hello.Purpose != PurposeFound {
-		if p.lanes[hello.Purpose].hand(conn) {
-			return
-		}
+	if lane := p.lanes[hello.Purpose]; err == nil && lane != nil && lane.hand(conn) {
+		return
 	}
 	if err != nil && p.ctx.Err() == nil {
 		p.cfg.Logger.Debug("refused a connection", "from", conn.RemoteAddr().String(), "node", hello.ID, "error", err)
@@ -234,61 +249,91 @@ func (p *Port) answer(conn net.Conn) (Hello, error) {
 	return hello, conn.SetDeadline(time.Time{})
 }
 
+// admit decides whether a node that connects is let in.
 func (p *Port) admit(h Hello) error {
 	p.mu.Lock()
 	founded := len(p.table) > 0
 	p.mu.Unlock()
 	switch {
+	case h.Purpose == PurposeWho:
+		return nil
 	case h.Purpose == PurposeFound:
 		return p.judge(h)
 	case p.lanes[h.Purpose] == nil:
 		return &RefusedError{ID: h.ID, Reason: fmt.Sprintf("the purpose %q is not known here", h.Purpose)}
 	case !founded:
 		return &RefusedError{ID: h.ID, Reason: "this node's cluster is not founded yet"}
-	default:
-		return p.judge(h)
 	}
+	if h.Starts > p.cfg.Identity.seen(h.ID).Starts {
+		if err := p.checkSingle(h); err != nil {
+			return err
+		}
+	}
+	return p.judge(h)
+}
+
+// checkSingle has a node that connects in a new start checked at its address: if
+// another process answers there, the one that connects has a copy of its directory.
+// If none answers, there is no second one to be seen.
+func (p *Port) checkSingle(h Hello) error {
+	ctx, cancel := context.WithTimeout(p.ctx, helloTimeout/3)
+	defer cancel()
+	conn, answer, err := p.dial(ctx, h.ID, PurposeWho)
+	if err != nil {
+		return nil
+	}
+	_ = conn.Close()
+	if answer.Boot != h.Boot && answer.Incarnation == h.Incarnation {
+		return &RefusedError{ID: h.ID, Reason: "another process answers at its address with the same data directory, or a copy of it: stop one of the two for good"}
+	}
+	return nil
 }
 
 // judge decides whether to talk to the node that said h, and remembers it if so.
 func (p *Port) judge(h Hello) error {
-	err := p.weigh(h)
-	if err == nil && p.cfg.Met != nil {
-		p.cfg.Met(h.ID)
-	}
-	return err
-}
-
-func (p *Port) weigh(h Hello) error {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.table) == 0 {
+	table := p.table
+	if len(table) == 0 {
 		if p.meeting != nil {
 			p.meeting.meet(h)
 		}
+		p.mu.Unlock()
 		return nil
 	}
+	p.mu.Unlock()
 	if h.Purpose == PurposeFound && h.Cluster == "" {
 		return nil // it is told the table, and decides for itself
 	}
-	if reason := p.strangerLocked(h); reason != "" {
+	if reason := stranger(h, table, p.cfg.Identity.seen(h.ID)); reason != "" {
 		return &RefusedError{ID: h.ID, Reason: reason}
 	}
+	if err := p.cfg.Identity.see(h.ID, Sighting{Starts: h.Starts, Boot: h.Boot}); err != nil {
+		return err
+	}
+	p.mu.Lock()
 	p.peers[h.ID] = h
+	p.mu.Unlock()
+	if p.cfg.Met != nil {
+		p.cfg.Met(h.ID)
+	}
 	return nil
 }
 
-func (p *Port) strangerLocked(h Hello) string {
-	member, known := p.table.Member(h.ID)
+// stranger returns why the node that said h is not the one that the table has under
+// its name, or an earlier or second life of it; "" if it is the one.
+func stranger(h Hello, table Table, seen Sighting) string {
+	member, known := table.Member(h.ID)
 	switch {
-	case h.Cluster != p.table.ClusterID():
-		return fmt.Sprintf("it is of cluster %q, not of %q", h.Cluster, p.table.ClusterID())
+	case h.Cluster != table.ClusterID():
+		return fmt.Sprintf("it is of cluster %q, not of %q", h.Cluster, table.ClusterID())
 	case !known:
 		return "it is not a member of the cluster"
 	case h.Incarnation != member.Incarnation:
 		return "its data directory is not the one that the cluster knows it by: it was wiped or replaced; put the old one back, or remove the node from the cluster and add it anew"
-	case h.Starts < p.peers[h.ID].Starts:
-		return "a later start of it was met: its data directory is an older copy, or another process has the newer one"
+	case h.Starts < seen.Starts:
+		return fmt.Sprintf("a later start of it was met (%d, this is %d): its data directory is an older copy, or another process has the newer one; use the newest directory, and only once", seen.Starts, h.Starts)
+	case h.Starts == seen.Starts && h.Boot != seen.Boot:
+		return "another process was met with a copy of its data directory: stop one of the two for good"
 	default:
 		return ""
 	}

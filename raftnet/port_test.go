@@ -168,13 +168,8 @@ func TestANodeThatHadNotWrittenTheTableAdoptsIt(t *testing.T) {
 	n1, n2 := ps.open("n1", t.TempDir()), ps.open("n2", t.TempDir())
 	ps.mustFound(n1, n2, n3)
 	n3.close()
-	raw, err := os.ReadFile(filepath.Join(n3.dir, "identity.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	// as if n3 had crashed before it wrote the table
-	before, _, _ := strings.Cut(string(raw), `,`+"\n"+`  "table"`)
-	if err := os.WriteFile(filepath.Join(n3.dir, "identity.json"), []byte(before+"\n}\n"), 0o600); err != nil {
+	if err := n3.identity.SetTable(nil); err != nil {
 		t.Fatal(err)
 	}
 	n3 = ps.open("n3", n3.dir)
@@ -326,6 +321,7 @@ func TestIdentityRefuses(t *testing.T) {
 	for _, c := range []struct{ name, id, content, want string }{
 		{"another node", "n2", "", `belongs to node "n1"`},
 		{"a newer format", "n1", `{"format":2,"id":"n1","incarnation":"x"}`, "newer leasenode"},
+		{"no checksum", "n1", `{"format":1,"id":"n1","incarnation":"x","starts":1}`, "damaged"},
 		{"damage", "n1", `{"format":1,`, "damaged"},
 		{"no incarnation", "n1", `{"format":1,"id":"n1"}`, "damaged"},
 	} {
@@ -374,4 +370,94 @@ func TestALostLogIsRefused(t *testing.T) {
 	if err := begin(); err == nil || !strings.Contains(err.Error(), "is gone") {
 		t.Errorf("an empty log: %v", err)
 	}
+}
+
+func TestNoDamageToTheIdentityIsOverlooked(t *testing.T) {
+	dir := t.TempDir()
+	identity, err := raftnet.OpenIdentity(dir, "n1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := identity.SetTable(raftnet.Table{{ID: "n1", Addr: "a:1", Incarnation: identity.Incarnation}}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, raftnet.IdentityFile)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for offset := range good {
+		for name, bad := range map[string][]byte{"cut": good[:offset], "flipped": flip(good, offset)} {
+			if err := os.WriteFile(path, bad, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := raftnet.ReadIdentity(dir); err == nil || errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s at %d: %v", name, offset, err)
+			}
+		}
+	}
+}
+
+func flip(good []byte, offset int) []byte {
+	bad := append([]byte{}, good...)
+	bad[offset] ^= 1 << (offset % 8)
+	return bad
+}
+
+// A copy of a running node's directory, started elsewhere: its peers find the first
+// process at the address, and refuse the copy.
+func TestACopyBesideTheFirstIsRefused(t *testing.T) {
+	ps := newPeers(t, "n1", "n2", "n3")
+	all := []*peer{ps.open("n1", t.TempDir()), ps.open("n2", t.TempDir()), ps.open("n3", t.TempDir())}
+	ps.mustFound(all...)
+	elsewhere := &peers{t: t, addrs: map[string]string{"n1": ps.addrs["n1"], "n2": ps.addrs["n2"], "n3": newPeers(t, "n3").addrs["n3"]}}
+	copied := elsewhere.open("n3", copyDir(t, all[2].dir))
+	var refused *raftnet.RefusedError
+	if _, err := copied.port.Dial(within(t, 10*time.Second), "n1", raftnet.PurposeRaft); !errors.As(err, &refused) || !strings.Contains(err.Error(), "stop one of the two") {
+		t.Errorf("the copy dials a member: %v", err)
+	}
+	conn, err := all[2].port.Dial(within(t, 10*time.Second), "n1", raftnet.PurposeRaft)
+	if err != nil {
+		t.Fatalf("the first dials a member: %v", err)
+	}
+	_ = conn.Close()
+}
+
+// An older copy of a directory is refused by who has met a later start, also after
+// that one was restarted; and so is a second process that counts the same start.
+func TestAnOlderCopyIsRefused(t *testing.T) {
+	ps := newPeers(t, "n1", "n2")
+	n1, n2 := ps.open("n1", t.TempDir()), ps.open("n2", t.TempDir())
+	ps.mustFound(n1, n2)
+	older := copyDir(t, n2.dir)
+	meet := func() {
+		t.Helper()
+		conn, err := n2.port.Dial(within(t, 10*time.Second), "n1", raftnet.PurposeRaft)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.Close()
+	}
+	n2.close()
+	n2 = ps.open("n2", n2.dir) // its second start
+	meet()
+	n2.close()
+	n1.close()
+	n1 = ps.open("n1", n1.dir)
+	n2 = ps.open("n2", older) // the second start of the copy
+	if _, err := n2.port.Dial(within(t, 10*time.Second), "n1", raftnet.PurposeRaft); err == nil || !strings.Contains(err.Error(), "copy of its data directory") {
+		t.Errorf("the same start of a copy: %v", err)
+	}
+	if _, err := n1.port.Dial(within(t, 10*time.Second), "n2", raftnet.PurposeRaft); err == nil {
+		t.Error("a member dials the copy")
+	}
+}
+
+func copyDir(t *testing.T, dir string) string {
+	t.Helper()
+	copied := t.TempDir()
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return copied
 }
