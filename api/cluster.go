@@ -64,6 +64,7 @@ func (s *clusterServer) Status(ctx context.Context, _ *leasepb.StatusRequest) (*
 		Leader:    s.node.Consensus.Leader().ID,
 		Term:      s.node.Consensus.Term(),
 		NowMs:     now.Millis(),
+		Awaited:   s.node.Consensus.Awaited(),
 	}
 	for i, m := range members {
 		response.Members = append(response.Members, &leasepb.Member{

@@ -110,6 +110,8 @@ func (f *fakeNode) Leader() api.Leader {
 	return f.leader
 }
 
+func (f *fakeNode) Awaited() []string { return nil }
+
 func (f *fakeNode) Members() []api.Member {
 	f.mu.Lock()
 	defer f.mu.Unlock()

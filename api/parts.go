@@ -61,8 +61,12 @@ type Consensus interface {
 	Term() uint64
 	// ClusterID returns the cluster's id.
 	ClusterID() string
-	// Members returns the latest configuration.
+	// Members returns the latest configuration; while the cluster is being founded, who
+	// is to found it.
 	Members() []Member
+	// Awaited returns the nodes that are still awaited while the cluster is being
+	// founded, and nothing afterwards.
+	Awaited() []string
 }
 
 // State is this node's copy of the cluster's state, however far behind. All methods

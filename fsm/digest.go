@@ -16,7 +16,9 @@ const (
 	// digestInterval is how far apart the indexes are at which every node keeps a
 	// digest, so that nodes that applied in different batches have some in common.
 	digestInterval = 64
-	// digestsKept is how many digests are kept, the latest included.
+	// digestsLatest is of how many of the latest entries the digest is kept.
+	digestsLatest = 16
+	// digestsKept is how many digests are kept in all.
 	digestsKept = 64
 )
 
@@ -65,14 +67,19 @@ func (m meta) digest() Digest {
 	return Digest{Index: m.index, Sum: sha256.Sum256(b)}
 }
 
-// marks are the digests at multiples of digestInterval, ascending; never changed
-// once made.
+// marks are the digests that are kept, ascending: of the latest entries, so that
+// nodes that are a little apart have some in common, and of those at multiples of
+// digestInterval. Never changed once made.
 type marks []Digest
 
-// with returns m and d, without the oldest if they are too many.
+// with returns m and d, without what is not kept any more.
 func (m marks) with(d Digest) marks {
-	if len(m) >= digestsKept-1 {
-		m = m[len(m)-digestsKept+2:]
+	kept := make(marks, 0, digestsKept+1)
+	for i, old := range m {
+		if old.Index%digestInterval == 0 || i > len(m)-digestsLatest {
+			kept = append(kept, old)
+		}
 	}
-	return append(append(make(marks, 0, digestsKept), m...), d)
+	kept = append(kept, d)
+	return kept[max(0, len(kept)-digestsKept):]
 }

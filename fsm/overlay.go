@@ -161,13 +161,11 @@ func (o *overlay) refer(which int, references []reference) error {
 	return nil
 }
 
-// mark is called after each entry, and keeps a digest where one is due: what is
-// kept must not depend on how entries are batched.
+// mark keeps the digest after an entry. It is called after each one: what is kept
+// must not depend on how entries are batched.
 func (o *overlay) mark() {
-	if o.meta.index%digestInterval == 0 {
-		o.settle()
-		o.marks = o.marks.with(o.meta.digest())
-	}
+	o.settle()
+	o.marks = o.marks.with(o.meta.digest())
 }
 
 // settle makes the sum that of the current records.
@@ -188,7 +186,6 @@ func (o *overlay) settle() {
 
 // finish writes everything and commits.
 func (o *overlay) finish() error {
-	o.settle()
 	var changed []*item
 	for _, it := range o.items {
 		if it.changed {

@@ -39,10 +39,7 @@ func (f *FSM) restore(source io.Reader) error {
 		f.leave(next)
 		return fmt.Errorf("restoring a snapshot: %w", err)
 	}
-	p := &published{meta: m}
-	if m.index%digestInterval == 0 {
-		p.marks = p.marks.with(m.digest())
-	}
+	p := &published{meta: m, marks: marks{m.digest()}}
 	if err := f.swap(next, p); err != nil {
 		f.logger.Warn("an old state file is left behind", "error", err)
 	}

@@ -24,6 +24,8 @@ type Status struct {
 	Digests     map[string]string
 	// Now is the cluster clock as the node has it.
 	Now lease.Instant
+	// Awaited are the nodes that are still awaited while the cluster is being founded.
+	Awaited []string
 }
 
 // Member is one node of a cluster.
@@ -50,7 +52,7 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	}
 	status := Status{
 		ClusterID: p.GetClusterId(), Leader: p.GetLeader(), Term: p.GetTerm(),
-		DigestIndex: p.GetDigestIndex(), Digests: p.GetDigests(), Now: lease.InstantOfMillis(p.GetNowMs()),
+		DigestIndex: p.GetDigestIndex(), Digests: p.GetDigests(), Now: lease.InstantOfMillis(p.GetNowMs()), Awaited: p.GetAwaited(),
 	}
 	for _, m := range p.GetMembers() {
 		status.Members = append(status.Members, Member{

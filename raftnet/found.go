@@ -70,13 +70,13 @@ func Found(ctx context.Context, port *Port, list map[string]string) (Table, erro
 			return table, nil
 		}
 		f.askAll(ctx, port)
-		if waiting := f.awaited(); waiting != said && waiting != "" {
+		if waiting := strings.Join(f.awaited(), ", "); waiting != said && waiting != "" {
 			f.logger.Info("the cluster is not founded yet", "waiting_for", waiting)
 			said = waiting
 		}
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("found the cluster: still waiting for %s: %w", f.awaited(), context.Cause(ctx))
+			return nil, fmt.Errorf("found the cluster: still waiting for %s: %w", strings.Join(f.awaited(), ", "), context.Cause(ctx))
 		case <-f.changed:
 		case <-time.After(foundingPause):
 		}
@@ -196,8 +196,8 @@ func (f *Founding) listed() []string {
 	return items
 }
 
-// awaited names the nodes that were not met yet, or have not met all others.
-func (f *Founding) awaited() string {
+// awaited returns the nodes that were not met yet, or have not met all others.
+func (f *Founding) awaited() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var ids []string
@@ -207,5 +207,5 @@ func (f *Founding) awaited() string {
 		}
 	}
 	slices.Sort(ids)
-	return strings.Join(ids, ", ")
+	return ids
 }

@@ -89,6 +89,17 @@ func (p *Port) APIAddr(id string) string {
 	return p.peers[id].APIAddr
 }
 
+// Awaited returns the nodes that are still awaited while the cluster is being founded.
+func (p *Port) Awaited() []string {
+	p.mu.Lock()
+	meeting := p.meeting
+	p.mu.Unlock()
+	if meeting == nil {
+		return nil
+	}
+	return meeting.awaited()
+}
+
 // Close stops listening, closes connections that were not handed out yet, and
 // returns when all its goroutines have ended. Idempotent.
 func (p *Port) Close() error {

@@ -1689,7 +1689,9 @@ type StatusResponse struct {
 	// By member: the digest at digest_index, in hex. All have to be equal.
 	Digests map[string]string `protobuf:"bytes,6,rep,name=digests,proto3" json:"digests,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// The cluster clock as the asked node has it.
-	NowMs         int64 `protobuf:"varint,7,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"`
+	NowMs int64 `protobuf:"varint,7,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"`
+	// While the cluster is being founded: the nodes that are still awaited.
+	Awaited       []string `protobuf:"bytes,8,rep,name=awaited,proto3" json:"awaited,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1771,6 +1773,13 @@ func (x *StatusResponse) GetNowMs() int64 {
 		return x.NowMs
 	}
 	return 0
+}
+
+func (x *StatusResponse) GetAwaited() []string {
+	if x != nil {
+		return x.Awaited
+	}
+	return nil
 }
 
 type Member struct {
@@ -2033,7 +2042,7 @@ const file_leasepb_lease_proto_rawDesc = "" +
 	"\x05at_ms\x18\x06 \x01(\x03R\x04atMs\x12 \n" +
 	"\fwall_time_ms\x18\a \x01(\x03R\n" +
 	"wallTimeMs\"\x0f\n" +
-	"\rStatusRequest\"\xc6\x02\n" +
+	"\rStatusRequest\"\xe0\x02\n" +
 	"\x0eStatusResponse\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x16\n" +
@@ -2042,7 +2051,8 @@ const file_leasepb_lease_proto_rawDesc = "" +
 	"\amembers\x18\x04 \x03(\v2\x14.leasenode.v1.MemberR\amembers\x12!\n" +
 	"\fdigest_index\x18\x05 \x01(\x04R\vdigestIndex\x12C\n" +
 	"\adigests\x18\x06 \x03(\v2).leasenode.v1.StatusResponse.DigestsEntryR\adigests\x12\x15\n" +
-	"\x06now_ms\x18\a \x01(\x03R\x05nowMs\x1a:\n" +
+	"\x06now_ms\x18\a \x01(\x03R\x05nowMs\x12\x18\n" +
+	"\aawaited\x18\b \x03(\tR\aawaited\x1a:\n" +
 	"\fDigestsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa3\x01\n" +

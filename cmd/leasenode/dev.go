@@ -44,7 +44,7 @@ what a cluster does without it: "leasenode dev restart" brings it back.`,
 	flags.IntVar(&plan.apiPort, "api-port", 7201, "the port for clients of the first node")
 	flags.IntVar(&plan.peerPort, "peer-port", 7101, "the port for other nodes of the first node")
 	flags.IntVar(&plan.httpPort, "http-port", 0, "the port for metrics, health and profiles of the first node; 0 for none")
-	flags.Uint64Var(&plan.maxKeys, "max-keys", node.DefaultMaxKeys, "how many keys the cluster may have; read when it is founded")
+	flags.Uint64Var(&plan.maxKeys, "max-keys", node.DefaultMaxKeys(), "how many keys the cluster may have; read when it is founded")
 	flags.Var(plan.logLevel, "log-level", "how much the nodes log: trace, debug, info, warn or error")
 	cmd.RunE = a.action(func(ctx context.Context, _ []string) error { return a.dev(ctx, plan) })
 	cmd.AddCommand(a.devRestartCommand(&plan))

@@ -102,13 +102,17 @@ func (p *nodeProcess) stopped(ctx context.Context) error {
 	return fmt.Errorf("%s did not stop within %v and was killed; see %s", p.member.id, stopTimeout, p.member.log)
 }
 
-// why says how the process ended and, if it is there, the last error in its log.
+// why says how the process ended and, unless a signal ended it, the last error in
+// its log: one that was killed has not come to say why.
 func (p *nodeProcess) why() string {
-	state := p.cmd.ProcessState.String()
-	if line := p.lastError(); line != "" {
-		return state + `; its log says: ` + line
+	state := p.cmd.ProcessState
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return state.String()
 	}
-	return state
+	if line := p.lastError(); line != "" {
+		return state.String() + "; its log says: " + line
+	}
+	return state.String()
 }
 
 // lastError is the last line of this life's log that tells of an error, or "".

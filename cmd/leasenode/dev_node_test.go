@@ -35,7 +35,7 @@ func TestNodeSaysWhyItDied(t *testing.T) {
 	for script, want := range map[string]string{
 		"exit 3": "exit status 3",
 		"echo 'leasenode: the disk is full'; echo 'x [INFO] n1: bye'; exit 1": "exit status 1; its log says: leasenode: the disk is full",
-		"echo 'x [ERROR] n1: bad'; kill -9 $$":                                "signal: killed; its log says: x [ERROR] n1: bad",
+		"echo 'x [ERROR] n1: bad'; kill -9 $$":                                "signal: killed",
 	} {
 		p := shell(t, script)
 		<-p.done

@@ -132,14 +132,30 @@ func (s *supervisor) watch(ctx context.Context) {
 			return
 		case p := <-s.ended:
 			if !p.asked {
-				s.say("%s died: %s", p.describe(), p.why())
-				s.say("the others go on; bring it back with: %s", s.app.commandLine("dev", "restart", p.member.id, "--data-dir", s.plan.dir))
+				s.say("%s died: %s\n%s; bring it back with: %s", p.describe(), p.why(),
+					s.survivors(), s.app.commandLine("dev", "restart", p.member.id, "--data-dir", s.plan.dir))
 			}
 		case r := <-s.restarts:
 			p, err := s.bringBack(r.id)
 			r.reply <- restartReply{p, err}
 		}
 	}
+}
+
+// survivors says how many nodes run, and whether that is enough.
+func (s *supervisor) survivors() string {
+	running := 0
+	for _, p := range s.current {
+		select {
+		case <-p.done:
+		default:
+			running++
+		}
+	}
+	if running > len(s.members)/2 {
+		return fmt.Sprintf("%d of %d nodes run, and the cluster goes on", running, len(s.members))
+	}
+	return fmt.Sprintf("%d of %d nodes run, which is no majority: nothing can be granted", running, len(s.members))
 }
 
 // bringBack starts a new life of a node, stopping the present one if there is one.

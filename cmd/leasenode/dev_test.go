@@ -135,8 +135,11 @@ func TestDevKilled(t *testing.T) {
 // TestDevFiveSurvivesTwo holds that five nodes go on without any two.
 func TestDevFiveSurvivesTwo(t *testing.T) {
 	d := startDev(t, 5)
-	for range 2 {
+	for running := 4; running > 2; running-- {
 		d.kill(t, d.leader(t))
+		if want := strconv.Itoa(running) + " of 5 nodes run, and the cluster goes on"; !strings.Contains(d.stderr.String(), want) {
+			t.Errorf("no %q in %s", want, &d.stderr)
+		}
 		var r recordJSON
 		d.must(t, &r, "acquire", "k", "--owner", "o", "--ttl", "1s", "--wait", "60s")
 	}
@@ -151,6 +154,10 @@ func TestDevRestartsRunningNode(t *testing.T) {
 	check(t, "code", got.code, exitDone)
 	if d.pidOf(t, "n1") == before || strings.Contains(d.stderr.String(), "died") {
 		t.Errorf("%s", &d.stderr)
+	}
+	d.kill(t, "n1")
+	if want := "0 of 1 nodes run, which is no majority"; !strings.Contains(d.stderr.String(), want) {
+		t.Errorf("no %q in %s", want, &d.stderr)
 	}
 	got = launch(t, "dev", "restart", "n4", "--data-dir", d.dir).finish(t)
 	if got.code != exitFailed || !strings.Contains(got.stderr, `there is no node "n4" here`) {

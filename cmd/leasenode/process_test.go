@@ -123,11 +123,11 @@ type devCluster struct {
 // startDev starts a cluster and returns once dev says that it runs.
 func startDev(t *testing.T, nodes int) *devCluster {
 	t.Helper()
-	ports := freePorts(t, 2*nodes)
+	ports := freePorts(t, 2*maxDevNodes)
 	d := &devCluster{dir: t.TempDir(), nodes: nodes, api: ports}
 	d.args = []string{
 		"dev", "--nodes", strconv.Itoa(nodes), "--data-dir", d.dir,
-		"--api-port", strconv.Itoa(ports), "--peer-port", strconv.Itoa(ports + nodes), "-o", "json",
+		"--api-port", strconv.Itoa(ports), "--peer-port", strconv.Itoa(ports + maxDevNodes), "-o", "json",
 	}
 	d.start(t)
 	return d

@@ -84,7 +84,7 @@ func (o *serveOptions) define(cmd *cobra.Command) {
 	flags.StringVar(&o.cluster, "cluster", "", "all nodes with their peer addresses: n1=host:port,n2=host:port,n3=host:port")
 	flags.StringVar(&o.dial, "dial", "", "where this node dials some of its peers, if not at their address: n2=host:port")
 	flags.StringVar(&o.config.HTTPAddr, "http-addr", "", "where to serve metrics, health and profiles, host:port; nowhere if empty")
-	flags.Uint64Var(&o.config.MaxKeys, "max-keys", node.DefaultMaxKeys, "how many keys the cluster may have; read when it is founded")
+	flags.Uint64Var(&o.config.MaxKeys, "max-keys", node.DefaultMaxKeys(), "how many keys the cluster may have; read when it is founded")
 	flags.Var(o.logLevel, "log-level", "how much to log: trace, debug, info, warn or error")
 	flags.Var(o.logFormat, "log-format", "how to log, on standard error: text or json")
 	required(cmd, "id", "data-dir", "peer-addr", "api-addr", "cluster")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -45,6 +46,8 @@ type statusJSON struct {
 	DigestIndex uint64            `json:"digest_index"`
 	Digests     map[string]string `json:"digests"`
 	NowMS       int64             `json:"now_ms"`
+	// Awaited is there while the cluster is being founded.
+	Awaited []string `json:"awaited,omitempty"`
 }
 
 type memberJSON struct {
@@ -59,7 +62,7 @@ type memberJSON struct {
 func statusOf(s holder.Status) statusJSON {
 	result := statusJSON{
 		ClusterID: s.ClusterID, Leader: s.Leader, Term: s.Term, Members: []memberJSON{},
-		DigestIndex: s.DigestIndex, Digests: map[string]string{}, NowMS: s.Now.Millis(),
+		DigestIndex: s.DigestIndex, Digests: map[string]string{}, NowMS: s.Now.Millis(), Awaited: s.Awaited,
 	}
 	for _, m := range s.Members {
 		result.Members = append(result.Members, memberJSON{
@@ -75,11 +78,14 @@ func statusOf(s holder.Status) statusJSON {
 
 func tellStatus(w io.Writer, s holder.Status) {
 	leader := s.Leader
-	if leader == "" {
+	switch {
+	case len(s.Awaited) > 0:
+		leader = "nobody yet: the cluster is founded when all its nodes have met; waiting for " + strings.Join(s.Awaited, ", ")
+	case leader == "":
 		leader = "nobody now: nothing can be granted until a majority of the nodes is back"
 	}
 	columns(w, [][]string{
-		{"cluster", s.ClusterID},
+		{"cluster", orDash(s.ClusterID)},
 		{"leader", leader},
 		{"term", strconv.FormatUint(s.Term, 10)},
 		{"state", agreement(s)},

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/leasenode/leasenode/fsm"
 )
 
 // Config is what a node is told by whoever runs it. [Config.Validate] checks it.
@@ -41,9 +43,9 @@ type Peer struct {
 	Addr string
 }
 
-// DefaultMaxKeys is how many keys a cluster may have if nothing is said: a record
-// is for ever, and this many take a few GiB.
-const DefaultMaxKeys = 10_000_000
+// DefaultMaxKeys returns how many keys a cluster may have if nothing is said. A record
+// is for ever, and a million of them take some hundred MiB.
+func DefaultMaxKeys() uint64 { return fsm.DefaultSettings().MaxKeys }
 
 const maxIDBytes = 64
 
@@ -60,6 +62,15 @@ func ParsePeers(list string) ([]Peer, error) {
 	return peers, nil
 }
 
+// settings returns the bounds of the state of a cluster that c founds.
+func (c Config) settings() fsm.Settings {
+	settings := fsm.DefaultSettings()
+	if c.MaxKeys > 0 {
+		settings.MaxKeys = c.MaxKeys
+	}
+	return settings
+}
+
 // Validate returns every fault of c at once, joined, or nil.
 func (c Config) Validate() error {
 	faults := []error{validID("id", c.ID), validAddr("peer-addr", c.PeerAddr), validAddr("api-addr", c.APIAddr)}
@@ -70,6 +81,9 @@ func (c Config) Validate() error {
 		if addr != "" {
 			faults = append(faults, validAddr(flag, addr))
 		}
+	}
+	if err := c.settings().Validate(); err != nil {
+		faults = append(faults, fmt.Errorf("max-keys: %w", err))
 	}
 	faults = append(faults, validPeers("cluster", c.Cluster), validPeers("dial", c.Dial))
 	if !slices.ContainsFunc(c.Cluster, func(p Peer) bool { return p.ID == c.ID }) {

@@ -25,8 +25,7 @@ type Node struct {
 
 	lock      *flock.Flock
 	listeners listeners
-	identity  *raftnet.Identity
-	port      *raftnet.Port
+	core      *core
 	stores    raftnet.Stores
 	state     *fsm.FSM
 	raft      *raftnet.Node
@@ -56,7 +55,7 @@ func Open(ctx context.Context, cfg Config, parts Parts) (*Node, error) {
 	}
 	n := &Node{cfg: cfg, parts: parts, done: make(chan struct{})}
 	n.ctx, n.stop = context.WithCancel(context.Background())
-	for _, step := range []func(context.Context) error{n.openDirectory, n.listen, n.join, n.openState, n.openConsensus, n.serve} {
+	for _, step := range []func(context.Context) error{n.openDirectory, n.listen, n.openPort, n.serve, n.join, n.openState, n.openConsensus} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, n.Close())
 		}
@@ -91,56 +90,64 @@ func (n *Node) listen(context.Context) error {
 	)
 }
 
-// join opens the peer port and, for a new cluster, meets the others.
-func (n *Node) join(ctx context.Context) (err error) {
-	if n.identity, err = raftnet.OpenIdentity(n.cfg.DataDir, n.cfg.ID); err != nil {
+// openPort finds out who this node is and opens the peer port.
+func (n *Node) openPort(context.Context) error {
+	identity, err := raftnet.OpenIdentity(n.cfg.DataDir, n.cfg.ID)
+	if err != nil {
 		return err
 	}
+	n.core = &core{identity: identity, founders: n.cfg.Cluster}
 	n.peers = newPeerConns()
-	n.port = raftnet.OpenPort(raftnet.PortConfig{
-		Identity: n.identity, APIAddr: n.cfg.APIAddr, Listener: n.listeners.peer,
-		Dial: n.parts.Dial, AddrOf: n.addrOf, Met: n.peers.met, Logger: n.parts.Logger.Named("port"),
+	n.core.port = raftnet.OpenPort(raftnet.PortConfig{
+		Identity: identity, APIAddr: n.cfg.APIAddr, Listener: n.listeners.peer,
+		Dial: n.parts.Dial, AddrOf: addresses(n.cfg, identity.Table), Met: n.peers.met, Logger: n.parts.Logger.Named("port"),
 	})
-	n.peers.dial = n.port.Dial
-	if len(n.identity.Table) == 0 {
+	n.peers.dial = n.core.port.Dial
+	return nil
+}
+
+// addresses tells where to dial a node: what --dial says, else what the cluster was
+// founded with, or is to be.
+func addresses(cfg Config, table raftnet.Table) func(id string) (string, bool) {
+	addrs := map[string]string{}
+	for _, p := range cfg.Cluster {
+		addrs[p.ID] = p.Addr
+	}
+	for _, m := range table {
+		addrs[m.ID] = m.Addr
+	}
+	for _, p := range cfg.Dial {
+		addrs[p.ID] = p.Addr
+	}
+	return func(id string) (string, bool) {
+		addr, ok := addrs[id]
+		return addr, ok
+	}
+}
+
+// join has a new cluster's nodes meet, and lets the members of the cluster in.
+func (n *Node) join(ctx context.Context) error {
+	identity := n.core.identity
+	if len(identity.Table) == 0 {
 		list := map[string]string{}
 		for _, p := range n.cfg.Cluster {
 			list[p.ID] = p.Addr
 		}
-		table, err := raftnet.Found(ctx, n.port, list)
+		table, err := raftnet.Found(ctx, n.core.port, list)
 		if err != nil {
 			return err
 		}
 		n.parts.Logger.Info("the cluster is founded", "cluster", table.ClusterID(), "nodes", len(table))
 	}
-	n.warnOfOtherList()
-	n.port.Serve(n.identity.Table)
+	n.warnOfOtherList(identity.Table)
+	n.core.port.Serve(identity.Table)
 	return nil
 }
 
-// addrOf tells where to dial a node: what --dial says, else what the cluster was
-// founded with.
-func (n *Node) addrOf(id string) (string, bool) {
-	for _, p := range n.cfg.Dial {
-		if p.ID == id {
-			return p.Addr, true
-		}
-	}
-	if m, ok := n.identity.Table.Member(id); ok {
-		return m.Addr, true
-	}
+func (n *Node) warnOfOtherList(table raftnet.Table) {
+	same := len(n.cfg.Cluster) == len(table)
 	for _, p := range n.cfg.Cluster {
-		if p.ID == id {
-			return p.Addr, true
-		}
-	}
-	return "", false
-}
-
-func (n *Node) warnOfOtherList() {
-	same := len(n.cfg.Cluster) == len(n.identity.Table)
-	for _, p := range n.cfg.Cluster {
-		m, ok := n.identity.Table.Member(p.ID)
+		m, ok := table.Member(p.ID)
 		same = same && ok && m.Addr == p.Addr
 	}
 	if !same {
@@ -152,7 +159,7 @@ func (n *Node) openState(context.Context) (err error) {
 	if n.stores, err = n.parts.OpenStores(n.cfg.DataDir, n.parts.Logger.Named("snapshots")); err != nil {
 		return err
 	}
-	if err := raftnet.Begin(n.identity, n.stores); err != nil {
+	if err := raftnet.Begin(n.core.identity, n.stores); err != nil {
 		return err
 	}
 	n.state, err = fsm.Open(fsm.Config{Dir: filepath.Join(n.cfg.DataDir, "state"), Logger: n.parts.Logger.Named("state"), OnFailure: n.fail})
@@ -160,23 +167,24 @@ func (n *Node) openState(context.Context) (err error) {
 }
 
 func (n *Node) openConsensus(context.Context) (err error) {
-	settings := fsm.DefaultSettings()
-	if n.cfg.MaxKeys > 0 {
-		settings.MaxKeys = n.cfg.MaxKeys
-	}
 	n.raft, err = raftnet.Open(raftnet.Config{
-		ID: n.cfg.ID, Settings: settings, FSM: n.state,
-		Transport: n.parts.NewTransport(n.port, n.parts.Logger.Named("transport")),
+		ID: n.cfg.ID, Settings: n.cfg.settings(), FSM: n.state,
+		Transport: n.parts.NewTransport(n.core.port, n.parts.Logger.Named("transport")),
 		Stores:    n.stores, Clock: n.parts.Clock, Tuning: n.parts.Tuning,
 		Logger: n.parts.Logger, Metrics: raftnet.NewMetrics(n.parts.Registry),
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	n.core.running.Store(&running{state: n.state, raft: n.raft})
+	return nil
 }
 
+// serve answers from the start on: a node that waits for its cluster says so.
 func (n *Node) serve(context.Context) error {
 	parts := api.Node{
-		ID: n.cfg.ID, APIAddr: n.cfg.APIAddr, Consensus: &consensus{Node: n.raft, port: n.port, clusterID: n.identity.ClusterID()},
-		State: n.state, Peers: n.peers, Logger: n.parts.Logger.Named("api"),
+		ID: n.cfg.ID, APIAddr: n.cfg.APIAddr, Consensus: consensus{n.core}, State: state{n.core},
+		Peers: n.peers, Logger: n.parts.Logger.Named("api"),
 	}
 	n.health = api.NewHealth(parts)
 	public, err := api.NewPublicServer(parts, n.health, n.parts.Registry)
@@ -187,7 +195,7 @@ func (n *Node) serve(context.Context) error {
 	n.servers = []*grpc.Server{public, peer}
 	n.joined.Go(func() { n.serveUntilStopped("API", func() error { return public.Serve(n.listeners.api) }) })
 	n.joined.Go(func() {
-		n.serveUntilStopped("peer", func() error { return peer.Serve(n.port.Listener(raftnet.PurposeCall)) })
+		n.serveUntilStopped("peer", func() error { return peer.Serve(n.core.port.Listener(raftnet.PurposeCall)) })
 	})
 	n.health.Start()
 	n.joined.Go(func() {
@@ -256,8 +264,8 @@ func (n *Node) shutDown() error {
 	if n.peers != nil {
 		errs = append(errs, n.peers.close())
 	}
-	if n.port != nil {
-		errs = append(errs, n.port.Close())
+	if n.core != nil {
+		errs = append(errs, n.core.port.Close())
 	}
 	n.joined.Wait()
 	if n.state != nil {
