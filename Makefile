@@ -11,8 +11,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## run a three-node cluster on this machine; Ctrl-C stops it
-	@$(GO) run ./cmd/leasenode dev
+run: build ## run a three-node cluster on this machine; Ctrl-C stops it
+	@exec bin/leasenode dev
 
 .PHONY: test
 test: ## run every test
@@ -20,7 +20,7 @@ test: ## run every test
 
 .PHONY: build
 build: ## build the binary into bin/
-	$(GO) build -trimpath -o bin/ ./cmd/leasenode
+	@$(GO) build -trimpath -o bin/ ./cmd/leasenode
 
 .PHONY: verify
 verify: ## check format, vet, lint, go.mod and generated code

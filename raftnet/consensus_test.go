@@ -253,3 +253,58 @@ func TestLeaseIsNeverShortenedByLeaderChanges(t *testing.T) {
 		}
 	})
 }
+
+// Between two entries no more cluster time passes than real time does, also when a new
+// leader follows at once.
+func TestClusterClockDoesNotRunAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := openCluster(t, 3)
+		defer c.close()
+		var before lease.Answer
+		var sent time.Time
+		for i := range 2 {
+			l := c.leader()
+			asked := time.Now()
+			answer, err := l.do(acquire(fmt.Sprint(i), "o", time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if passed := answer.Now.Sub(before.Now); i > 0 && passed > time.Since(sent) {
+				t.Errorf("cluster time went on by %v within %v", passed, time.Since(sent))
+			}
+			before, sent = answer, asked
+			if i == 0 {
+				if err := l.Close(); err != nil { // hands over
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// While leases run and nothing is asked, the leader writes its clock down: a failover
+// then costs them little.
+func TestIdleLeaderTicks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := openCluster(t, 3)
+		defer c.close()
+		l := c.leader()
+		answer, err := l.do(acquire("k", "o", time.Minute))
+		if err != nil {
+			t.Fatal(err)
+		}
+		const idle = 30 * time.Second
+		time.Sleep(idle)
+		for _, m := range c.members {
+			if now, _ := m.fsm.Clock(); now.Sub(answer.Now) < idle-3*time.Second {
+				t.Errorf("%s: the log's clock went on by %v in %v", m.id, now.Sub(answer.Now), idle)
+			}
+		}
+		time.Sleep(time.Minute) // the lease is over, and nothing is left to tick for
+		still, _ := l.fsm.Clock()
+		time.Sleep(idle)
+		if now, _ := l.fsm.Clock(); now != still {
+			t.Errorf("the clock ticks by %v though no lease runs", now.Sub(still))
+		}
+	})
+}

@@ -1,6 +1,8 @@
 package raftnet
 
 import (
+	"errors"
+	"io"
 	"net"
 	"sync"
 )
@@ -64,6 +66,16 @@ func (l *lane) Addr() net.Addr { return l.addr }
 type laneConn struct {
 	net.Conn
 	lane *lane
+}
+
+// Read reports the end of the stream when this side has closed it: who reads it takes
+// that for a peer that has left, and not for a fault.
+func (c *laneConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if errors.Is(err, net.ErrClosed) {
+		err = io.EOF
+	}
+	return n, err
 }
 
 func (c *laneConn) Close() error {

@@ -70,6 +70,17 @@ func TestWitnessCountsOnlyAnswersOfTheTermToLaterRequests(t *testing.T) {
 	}
 }
 
+func TestWitnessDoesNotMixTerms(t *testing.T) {
+	voters := []raft.ServerID{"a", "b", "c"}
+	for _, answered := range []uint64{6, 8} {
+		w := newWitness(&gated{})
+		w.note("b", ack{term: answered, sent: 9})
+		if w.confirmed(round{term: 7, after: 1}, "a", voters) {
+			t.Errorf("an answer in term %d confirms term 7", answered)
+		}
+	}
+}
+
 func TestWitnessHasNeitherPipelineNorHeartbeatHandler(t *testing.T) {
 	w := newWitness(&gated{}) // its embedded transport is nil: to reach it would panic
 	w.SetHeartbeatHandler(func(raft.RPC) {})

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leasenode/leasenode/holder"
 	"github.com/leasenode/leasenode/lease"
 )
 
@@ -108,6 +109,39 @@ func TestStartReportsNodeThatEnds(t *testing.T) {
 			t.Errorf("%s is left over", id)
 		}
 	}
+}
+
+// TestStartWaitsForAll holds that a cluster is not said to run before it has a leader
+// and every node is healthy.
+func TestStartWaitsForAll(t *testing.T) {
+	whole := holder.Status{Leader: "n1", Members: []holder.Member{{ID: "n1", Healthy: true}, {ID: "n2", Healthy: true}}}
+	leaderless, half := whole, whole
+	leaderless.Leader = ""
+	half.Members = []holder.Member{{ID: "n1", Healthy: true}, {ID: "n2"}}
+	c := &risingCluster{statuses: []holder.Status{{}, leaderless, half, whole}}
+	s := &supervisor{
+		app:     &app{process: process{dial: func([]string) (cluster, error) { return c, nil }}},
+		members: []devMember{{id: "n1"}, {id: "n2"}},
+	}
+	status, err := s.ready(t.Context())
+	if err != nil || healthyMembers(status) != 2 || status.Leader != "n1" || len(c.statuses) != 0 {
+		t.Errorf("%+v, %v, with %d to come", status, err, len(c.statuses))
+	}
+}
+
+// risingCluster has a new status each time it is asked; the first answer is none.
+type risingCluster struct {
+	fakeCluster
+	statuses []holder.Status
+}
+
+func (c *risingCluster) Status(context.Context) (holder.Status, error) {
+	status := c.statuses[0]
+	c.statuses = c.statuses[1:]
+	if len(status.Members) == 0 {
+		return status, lease.ErrUnavailable
+	}
+	return status, nil
 }
 
 func TestLifeline(t *testing.T) {

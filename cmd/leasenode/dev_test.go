@@ -34,7 +34,7 @@ func TestDevLife(t *testing.T) {
 		t.Errorf("a second dev: %+v", got)
 	}
 
-	d.stopCleanly(t)
+	d.stopsCleanly(t, d.terminate)
 	d.refusesOtherLayout(t)
 	d.start(t)
 	for k := range d.nodes {
@@ -43,7 +43,7 @@ func TestDevLife(t *testing.T) {
 			t.Errorf("after the restart: %+v", r)
 		}
 	}
-	d.stopCleanly(t)
+	d.stopsCleanly(t, d.interrupt)
 }
 
 func (d *devCluster) leader(t *testing.T) string {
@@ -80,14 +80,14 @@ func (d *devCluster) loseAndRegain(t *testing.T, id string) {
 	}
 }
 
-// stopCleanly stops dev as a service manager would and looks for what is left over.
-func (d *devCluster) stopCleanly(t *testing.T) {
+// stopsCleanly stops dev and looks for what is left over.
+func (d *devCluster) stopsCleanly(t *testing.T, stop func(*testing.T)) {
 	t.Helper()
 	var pids []int
 	for _, n := range d.ready.Nodes {
 		pids = append(pids, d.pidOf(t, n.ID))
 	}
-	d.signal(t, syscall.SIGTERM)
+	stop(t)
 	got := d.finish(t)
 	check(t, "code", got.code, exitDone)
 	for _, pid := range pids {
@@ -126,10 +126,17 @@ func TestDevKilled(t *testing.T) {
 	d.signal(t, syscall.SIGKILL)
 	d.finish(t)
 	for _, n := range d.ready.Nodes {
+		t.Cleanup(func() {
+			if t.Failed() {
+				_ = syscall.Kill(n.PID, syscall.SIGKILL)
+			}
+		})
+	}
+	for _, n := range d.ready.Nodes {
 		eventually(t, n.ID+" is gone", func() bool { return gone(n.PID) })
 	}
 	d.start(t)
-	d.stopCleanly(t)
+	d.stopsCleanly(t, d.interrupt)
 }
 
 // TestDevFiveSurvivesTwo holds that five nodes go on without any two.
@@ -143,7 +150,7 @@ func TestDevFiveSurvivesTwo(t *testing.T) {
 		var r recordJSON
 		d.must(t, &r, "acquire", "k", "--owner", "o", "--ttl", "1s", "--wait", "60s")
 	}
-	d.signal(t, os.Interrupt)
+	d.interrupt(t)
 	check(t, "code", d.finish(t).code, exitDone)
 }
 

@@ -75,6 +75,7 @@ func launch(t *testing.T, args ...string) *program {
 	t.Helper()
 	p := &program{cmd: exec.Command(binary, args...), ended: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // as a shell starts it
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -103,9 +104,21 @@ func (p *program) finish(t *testing.T) outcome {
 	return outcome{p.cmd.ProcessState.ExitCode(), p.stdout.String(), p.stderr.String()}
 }
 
-func (p *program) signal(t *testing.T, s os.Signal) {
+func (p *program) signal(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// terminate does what a service manager does.
+func (p *program) terminate(t *testing.T) { t.Helper(); p.signal(t, syscall.SIGTERM) }
+
+// interrupt does what Ctrl-C in a terminal does: it signals the process and all that
+// are in its group.
+func (p *program) interrupt(t *testing.T) {
+	t.Helper()
+	if err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 }

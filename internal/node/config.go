@@ -79,7 +79,7 @@ func (c Config) Validate() error {
 	}
 	for flag, addr := range map[string]string{"peer-listen": c.PeerListen, "api-listen": c.APIListen, "http-addr": c.HTTPAddr} {
 		if addr != "" {
-			faults = append(faults, validAddr(flag, addr))
+			faults = append(faults, validListen(flag, addr))
 		}
 	}
 	if err := c.settings().Validate(); err != nil {
@@ -112,13 +112,22 @@ func validID(flag, id string) error {
 	return nil
 }
 
+// validAddr checks an address that others are told.
 func validAddr(flag, addr string) error {
-	host, port, err := net.SplitHostPort(addr)
+	if err := validListen(flag, addr); err != nil {
+		return err
+	}
+	if host, _, _ := net.SplitHostPort(addr); host == "" {
+		return fmt.Errorf("%s: %q has no host; name the one that others reach this node by", flag, addr)
+	}
+	return nil
+}
+
+// validListen checks an address to listen at, which may be without a host.
+func validListen(flag, addr string) error {
+	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("%s: %q is not host:port: %w", flag, addr, err)
-	}
-	if host == "" {
-		return fmt.Errorf("%s: %q has no host; name the one that others reach this node by", flag, addr)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return fmt.Errorf("%s: the port of %q must be 1 to 65535", flag, addr)
