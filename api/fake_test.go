@@ -47,6 +47,7 @@ type fakeNode struct {
 	digests []fsm.Digest
 
 	peers map[string]grpc.ClientConnInterface
+	asked []string // the peers to which a connection was wanted
 }
 
 // locked runs change with the node's lock held.
@@ -183,6 +184,7 @@ func (f *fakeNode) Digests() []fsm.Digest {
 func (f *fakeNode) Conn(id string) (grpc.ClientConnInterface, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.asked = append(f.asked, id)
 	if conn, ok := f.peers[id]; ok {
 		return conn, nil
 	}

@@ -114,6 +114,9 @@ func TestWithoutALeaderNothingIsDone(t *testing.T) {
 		if len(n.proposed) != 0 {
 			t.Errorf("%s: proposed %v", name, n.proposed)
 		}
+		if leader.ID != "n1" && len(n.asked) != 0 {
+			t.Errorf("%s: it was passed on to %q", name, n.asked)
+		}
 	}
 }
 

@@ -89,7 +89,9 @@ func TestStatusNeedsNobodyElse(t *testing.T) {
 func TestDigestsOfTheHealthyAlone(t *testing.T) {
 	leader, follower := startPair(t)
 	leader.locked(func() { leader.digests = digests(8, 1, 16, 2) })
-	follower.locked(func() { follower.digests = digests(8, 9) })
+	lost := start(t, "n3") // answers, and knows no leader
+	lost.locked(func() { lost.digests = digests(24, 7) })
+	follower.locked(func() { follower.digests, follower.peers["n3"] = digests(8, 9), lost.peer })
 	if s := clusterStatus(t, follower); s.GetDigestIndex() != 8 || s.GetDigests()["n1"] == s.GetDigests()["n2"] {
 		t.Errorf("a difference is hidden: %v", s)
 	}

@@ -102,13 +102,14 @@ func read[R answered](ctx context.Context, c *Client, consistency lease.Consiste
 // reads, and mutations that a repetition finds done.
 func call[R answered](ctx context.Context, c *conns, a attempt[R]) (R, error) {
 	var none R
-	var unknown error // the last try that may have been done
+	var last, unknown error // of the latest try, and of the latest that may have been done
 	for n := 0; ; n++ {
 		target, err := c.pick()
 		if err != nil {
 			return none, giveUp(ctx, err, unknown)
 		}
 		tryCtx, cancel := context.WithTimeout(ctx, tryTime(ctx))
+		noteSend(ctx)
 		resp, failed := a.do(tryCtx, leasepb.NewLeaseServiceClient(target.conn))
 		cancel()
 		if failed == nil {
@@ -128,8 +129,11 @@ func call[R answered](ctx context.Context, c *conns, a attempt[R]) (R, error) {
 		if ctx.Err() == nil { // else the node was not given its time
 			c.unlearn(target, failed)
 		}
+		if last == nil || ctx.Err() == nil { // a try that was cut off explains nothing
+			last = err
+		}
 		if !pause(ctx, n) {
-			return none, giveUp(ctx, err, unknown)
+			return none, giveUp(ctx, last, unknown)
 		}
 	}
 }
@@ -150,11 +154,11 @@ func giveUp(ctx context.Context, last, unknown error) error {
 // answered or ctx ends.
 func callAny[R any](ctx context.Context, c *conns, do func(context.Context, grpc.ClientConnInterface) (R, error)) (R, error) {
 	var none R
-	var err error
+	var last error
 	for n := 0; ; n++ {
 		for _, addr := range c.endpoints {
-			var conn grpc.ClientConnInterface
-			if conn, err = c.conn(addr); err != nil {
+			conn, err := c.conn(addr)
+			if err != nil {
 				return none, err
 			}
 			tryCtx, cancel := context.WithTimeout(ctx, tryTime(ctx))
@@ -163,16 +167,19 @@ func callAny[R any](ctx context.Context, c *conns, do func(context.Context, grpc
 			if failed == nil {
 				return resp, nil
 			}
-			if err = wire.FromCall(failed, wire.Reads); !errors.Is(err, lease.ErrUnavailable) {
+			err = wire.FromCall(failed, wire.Reads)
+			if !errors.Is(err, lease.ErrUnavailable) {
 				return none, err
 			}
-			err = fmt.Errorf("no answer from any endpoint, the last of them %s: %w", addr, err)
+			if last == nil || ctx.Err() == nil {
+				last = fmt.Errorf("no answer from any endpoint, the latest asked is %s: %w", addr, err)
+			}
 			if ctx.Err() != nil {
-				return none, giveUp(ctx, err, nil)
+				return none, giveUp(ctx, last, nil)
 			}
 		}
 		if !pause(ctx, n) {
-			return none, giveUp(ctx, err, nil)
+			return none, giveUp(ctx, last, nil)
 		}
 	}
 }
@@ -187,20 +194,20 @@ func tryTime(ctx context.Context) time.Duration {
 }
 
 // pause waits before try n+1, with jitter so that clients which failed together do not
-// come back together, and reports false if ctx ends first. It leaves time for a last
-// try.
+// come back together, and reports false if ctx ends first. It leaves minTry for a last
+// try, and waits for the end where there is not even that: a try that cannot be
+// answered any more would only make its outcome unknown.
 func pause(ctx context.Context, n int) bool {
 	most := min(maxPause, firstPause<<min(n, 10))
 	wait := most/2 + rand.N(most/2)
 	if deadline, ok := ctx.Deadline(); ok {
-		wait = min(wait, time.Until(deadline)/2)
+		switch left := time.Until(deadline) - minTry; {
+		case left < firstPause:
+			<-ctx.Done()
+			return false
+		case left < wait:
+			wait = left
+		}
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return sleep(ctx, wait)
 }

@@ -10,10 +10,11 @@ import (
 // output and in metrics.
 type Code string
 
-// The codes.
+// The codes. [CodeFenced] is never on the wire.
 const (
 	CodeHeld           Code = "LEASE_HELD"
 	CodeLost           Code = "LEASE_LOST"
+	CodeFenced         Code = "FENCED"
 	CodeUnavailable    Code = "UNAVAILABLE"
 	CodeOutcomeUnknown Code = "OUTCOME_UNKNOWN"
 	CodeInvalid        Code = "INVALID"
@@ -77,6 +78,57 @@ func (e *LostError) Error() string {
 
 // Code returns [CodeLost].
 func (e *LostError) Code() Code { return CodeLost }
+
+// FenceReason says in which way a holder has ended.
+type FenceReason string
+
+// The reasons.
+const (
+	// ReasonExpiredLocally: the holder's own clock has reached its deadline. The lease
+	// may go on at the store, so a renewal that gets through resumes the holder.
+	ReasonExpiredLocally FenceReason = "lease_expired_locally"
+	// ReasonLost: the store says that the lease is over. Final.
+	ReasonLost FenceReason = "lease_lost"
+	// ReasonReleased: the holder gave the lease back, or was closed. Final.
+	ReasonReleased FenceReason = "lease_released"
+)
+
+// FenceCause says what brought the end about.
+type FenceCause string
+
+// The causes.
+const (
+	// CauseUnreachable: renewals were tried, and the store did not answer in time.
+	CauseUnreachable FenceCause = "unreachable"
+	// CauseSuperseded: the store has granted the key again.
+	CauseSuperseded FenceCause = "superseded"
+	// CauseExpired: time ran out though no renewal is known to have failed, as in a
+	// process that was stopped or on a machine that slept; or it ran out at the store,
+	// which has not granted the key again yet.
+	CauseExpired FenceCause = "expired"
+	// CauseReleased: the holder asked for it.
+	CauseReleased FenceCause = "released"
+)
+
+// FencedError tells a holder that it must stop: it does not hold its lease, or
+// cannot know that it does. It is the holder's own finding and never on the wire.
+type FencedError struct {
+	Reason FenceReason
+	Cause  FenceCause
+	Key    string
+	Epoch  uint64
+}
+
+func (e *FencedError) Error() string {
+	next := "acquire it again"
+	if e.Reason == ReasonExpiredLocally {
+		next = "wait for a renewal, or acquire it again"
+	}
+	return fmt.Sprintf("fenced from %q at epoch %d (%s, %s): stop, and %s", e.Key, e.Epoch, e.Reason, e.Cause, next)
+}
+
+// Code returns [CodeFenced].
+func (e *FencedError) Code() Code { return CodeFenced }
 
 // InvalidError refuses a request before anything is proposed.
 type InvalidError struct {

@@ -18,6 +18,7 @@ func TestCodeOf(t *testing.T) {
 	}{
 		{&lease.HeldError{}, "LEASE_HELD"},
 		{&lease.LostError{}, "LEASE_LOST"},
+		{&lease.FencedError{}, "FENCED"},
 		{lease.ErrUnavailable, "UNAVAILABLE"},
 		{lease.ErrOutcomeUnknown, "OUTCOME_UNKNOWN"},
 		{&lease.InvalidError{}, "INVALID"},
@@ -44,21 +45,40 @@ func TestNotDoneAndNotKnownAreApart(t *testing.T) {
 	}
 }
 
+// Who retries what was not done must not take a fence for that.
+func TestFencedIsNoOtherError(t *testing.T) {
+	err := error(&lease.FencedError{Reason: lease.ReasonExpiredLocally, Cause: lease.CauseUnreachable})
+	if errors.Is(err, lease.ErrUnavailable) || errors.Is(err, lease.ErrOutcomeUnknown) {
+		t.Error("fenced, yet certainly not done or not known")
+	}
+}
+
+// Scripts and metrics rely on these words.
+func TestReasonsAndCausesHaveTheirNames(t *testing.T) {
+	got := fmt.Sprint(lease.ReasonExpiredLocally, " ", lease.ReasonLost, " ", lease.ReasonReleased, "; ",
+		lease.CauseUnreachable, " ", lease.CauseSuperseded, " ", lease.CauseExpired, " ", lease.CauseReleased)
+	if want := "lease_expired_locally lease_lost lease_released; unreachable superseded expired released"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestErrorsSayWhatHappenedAndWhatToDo(t *testing.T) {
 	record := lease.Record{Key: "the/key", Owner: "r1", Epoch: 7}
 	for name, c := range map[string]struct {
 		err  error
 		want []string
 	}{
-		"held":        {&lease.HeldError{Record: record, Remaining: 1500 * time.Millisecond}, []string{`"the/key"`, `"r1"`, "epoch 7", "1.5s", "wait"}},
-		"never given": {&lease.LostError{Record: lease.Record{Key: "the/key"}}, []string{`"the/key"`, "never granted", "acquire"}},
-		"over":        {&lease.LostError{Record: record}, []string{`"the/key"`, `"r1"`, "epoch 7", "over", "stop"}},
-		"superseded":  {&lease.LostError{Record: record, Remaining: time.Second}, []string{`"the/key"`, `"r1" holds epoch 7`, "stop"}},
-		"invalid":     {&lease.InvalidError{Field: "ttl", Problem: "0s is outside", Limit: "100ms to 24h"}, []string{"ttl", "0s is outside", "100ms to 24h"}},
-		"exhausted":   {&lease.ExhaustedError{Resource: "keys", Limit: 10}, []string{"keys", "10"}},
-		"of a key":    {&lease.ExhaustedError{Resource: "epochs", Limit: 10, Key: "the/key"}, []string{"epochs", "10", `"the/key"`}},
-		"unavailable": {lease.ErrUnavailable, []string{"not done", "try again"}},
-		"unknown":     {lease.ErrOutcomeUnknown, []string{"may have been done", "same request id"}},
+		"held":         {&lease.HeldError{Record: record, Remaining: 1500 * time.Millisecond}, []string{`"the/key"`, `"r1"`, "epoch 7", "1.5s", "wait"}},
+		"never given":  {&lease.LostError{Record: lease.Record{Key: "the/key"}}, []string{`"the/key"`, "never granted", "acquire"}},
+		"over":         {&lease.LostError{Record: record}, []string{`"the/key"`, `"r1"`, "epoch 7", "over", "stop"}},
+		"superseded":   {&lease.LostError{Record: record, Remaining: time.Second}, []string{`"the/key"`, `"r1" holds epoch 7`, "stop"}},
+		"fenced":       {&lease.FencedError{Reason: lease.ReasonExpiredLocally, Cause: lease.CauseUnreachable, Key: "the/key", Epoch: 7}, []string{`"the/key"`, "epoch 7", "lease_expired_locally", "unreachable", "stop", "renewal"}},
+		"fenced, lost": {&lease.FencedError{Reason: lease.ReasonLost, Cause: lease.CauseSuperseded, Key: "the/key", Epoch: 7}, []string{`"the/key"`, "epoch 7", "lease_lost", "superseded", "stop", "acquire it again"}},
+		"invalid":      {&lease.InvalidError{Field: "ttl", Problem: "0s is outside", Limit: "100ms to 24h"}, []string{"ttl", "0s is outside", "100ms to 24h"}},
+		"exhausted":    {&lease.ExhaustedError{Resource: "keys", Limit: 10}, []string{"keys", "10"}},
+		"of a key":     {&lease.ExhaustedError{Resource: "epochs", Limit: 10, Key: "the/key"}, []string{"epochs", "10", `"the/key"`}},
+		"unavailable":  {lease.ErrUnavailable, []string{"not done", "try again"}},
+		"unknown":      {lease.ErrOutcomeUnknown, []string{"may have been done", "same request id"}},
 	} {
 		for _, part := range c.want {
 			if !strings.Contains(c.err.Error(), part) {
@@ -79,6 +99,7 @@ func TestErrorsQuoteWhatCallersGave(t *testing.T) {
 		&lease.LostError{Record: record},
 		&lease.LostError{Record: record, Remaining: 1},
 		&lease.ExhaustedError{Resource: "epochs", Key: record.Key},
+		&lease.FencedError{Key: record.Key},
 		lease.ValidateKey(record.Key),
 		lease.Mutation{Op: lease.OpRelease, Key: "k", Owner: record.Owner}.Validate(),
 	} {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // Begin writes the first entry of the log, who the members are, if the cluster has
@@ -18,7 +20,7 @@ func Begin(identity *Identity, stores Stores) error {
 	}
 	if identity.Joined {
 		if !exists {
-			return fmt.Errorf("the log of node %q is gone (%s is empty or new), though %s says that it had one: put the file back, or remove the node from its cluster and add it anew on an empty directory", identity.ID, LogFile, IdentityFile)
+			return fmt.Errorf("the log of node %q is gone (%s is empty or new), though %s says that it had one: put the file back, or remove the node from its cluster and add it anew on an empty directory", identity.ID, disk.LogFile, IdentityFile)
 		}
 		return nil
 	}

@@ -199,7 +199,7 @@ func openMember(t *testing.T, table raftnet.Table, id string, transport raftnet.
 		t.Fatal(err)
 	}
 	node, err := raftnet.Open(raftnet.Config{
-		ID: id, Settings: fsm.DefaultSettings(), FSM: state, Transport: transport, Stores: stores, Clock: lease.NewSystemClock(),
+		ID: id, Settings: fsm.DefaultSettings(), FSM: state, Transport: transport, Stores: stores, Abstain: func() bool { return false }, Clock: lease.NewSystemClock(),
 		Tuning: raftnet.DefaultTuning(), Logger: hclog.NewNullLogger(), Metrics: raftnet.NewMetrics(prometheus.NewRegistry()),
 	})
 	if err != nil {

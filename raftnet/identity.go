@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // Member is a node as the cluster knows it.
@@ -146,8 +148,8 @@ func (i *Identity) encode() ([]byte, error) {
 // refuseLeftovers refuses a directory that has a log but no identity: its node could
 // vote twice under a new one.
 func refuseLeftovers(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, LogFile)); err == nil {
-		return fmt.Errorf("%s has a log (%s) but no %s: put the file back from a copy, or start the node anew on an empty directory", dir, LogFile, IdentityFile)
+	if _, err := os.Stat(filepath.Join(dir, disk.LogFile)); err == nil {
+		return fmt.Errorf("%s has a log (%s) but no %s: put the file back from a copy, or start the node anew on an empty directory", dir, disk.LogFile, IdentityFile)
 	}
 	return nil
 }

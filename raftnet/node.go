@@ -26,11 +26,21 @@ type Config struct {
 	// Transport carries raft's messages; the node closes it.
 	Transport Transport
 	// Stores have been begun with [Begin]. The node does not close them.
-	Stores  Stores
+	Stores Stores
+	// Abstain reports whether the node must not stand for election now: it could not
+	// write what it would have to. It must not wait.
+	Abstain func() bool
 	Clock   lease.Clock
 	Tuning  Tuning
 	Logger  hclog.Logger
 	Metrics *Metrics
+}
+
+// Stores are where raft keeps what it must not lose.
+type Stores struct {
+	Logs      raft.LogStore
+	Stable    raft.StableStore
+	Snapshots raft.SnapshotStore
 }
 
 // Tuning sets how fast a cluster reacts and what it keeps. Shorter elections mean
@@ -97,7 +107,7 @@ type Node struct {
 // Open starts the node. On an error the transport is closed too.
 func Open(cfg Config) (*Node, error) {
 	n := &Node{
-		cfg: cfg, witness: newWitness(cfg.Transport), queue: newQueue(), reads: newReaders(),
+		cfg: cfg, witness: newWitness(cfg.Transport, cfg.Abstain), queue: newQueue(), reads: newReaders(),
 		reopen: make(chan struct{}, 1), turned: make(chan struct{}, 1),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
@@ -206,6 +216,10 @@ func (n *Node) waitAnswers() {
 		n.cfg.Logger.Warn("raft has not answered everything it was given")
 	}
 }
+
+// Elected reports whether this node is the leader for raft, whether it has opened its
+// term or not.
+func (n *Node) Elected() bool { return n.raft.State() == raft.Leader }
 
 // Leads reports whether this node leads and has opened its term, so that it can take
 // mutations and reads. It is no proof: see [Node.Confirm].

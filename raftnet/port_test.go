@@ -13,8 +13,10 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leasenode/leasenode/raftnet"
+	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // peer is a node's identity and port on loopback, without the rest of it.
@@ -335,7 +337,7 @@ func TestIdentityRefuses(t *testing.T) {
 		}
 	}
 	lost := t.TempDir()
-	if err := os.WriteFile(filepath.Join(lost, raftnet.LogFile), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(lost, disk.LogFile), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := raftnet.OpenIdentity(lost, "n1"); err == nil {
@@ -353,21 +355,25 @@ func TestALostLogIsRefused(t *testing.T) {
 		if err := identity.SetTable(raftnet.Table{{ID: "n1", Addr: "a", Incarnation: identity.Incarnation}}); err != nil {
 			return err
 		}
-		stores, err := raftnet.OpenStores(dir, hclog.NewNullLogger())
+		ended := func(err error) { t.Errorf("storage: %v", err) }
+		stores, err := disk.Open(disk.Config{
+			Dir: dir, Begun: identity.Joined, Logger: hclog.NewNullLogger(), Registry: prometheus.NewRegistry(),
+			OnFailure: ended, End: ended, Leads: func() bool { return false },
+		})
 		if err != nil {
 			return err
 		}
-		return errors.Join(raftnet.Begin(identity, stores), stores.Close())
+		return errors.Join(raftnet.Begin(identity, raftnet.Stores{Logs: stores.Logs, Stable: stores.Stable, Snapshots: stores.Snapshots}), stores.Close())
 	}
 	for i := range 2 {
 		if err := begin(); err != nil {
 			t.Fatalf("start %d: %v", i, err)
 		}
 	}
-	if err := os.Remove(filepath.Join(dir, raftnet.LogFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, disk.LogFile)); err != nil {
 		t.Fatal(err)
 	}
-	if err := begin(); err == nil || !strings.Contains(err.Error(), "is gone") {
+	if err := begin(); err == nil || !strings.Contains(err.Error(), "missing") {
 		t.Errorf("an empty log: %v", err)
 	}
 }

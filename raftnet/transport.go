@@ -72,7 +72,8 @@ func (s *stream) Dial(id raft.ServerAddress, timeout time.Duration) (net.Conn, e
 // return, and so can tell what a majority has answered since a given moment.
 type witness struct {
 	Transport
-	sent atomic.Uint64 // AppendEntries that have been sent, or are about to be
+	abstain func() bool
+	sent    atomic.Uint64 // AppendEntries that have been sent, or are about to be
 
 	mu   sync.Mutex
 	acks map[raft.ServerID]ack
@@ -87,8 +88,8 @@ type ack struct {
 	sent uint64 // the number of the request that was answered
 }
 
-func newWitness(t Transport) *witness {
-	return &witness{Transport: t, acks: map[raft.ServerID]ack{}, answered: make(chan struct{}, 1)}
+func newWitness(t Transport, abstain func() bool) *witness {
+	return &witness{Transport: t, abstain: abstain, acks: map[raft.ServerID]ack{}, answered: make(chan struct{}, 1)}
 }
 
 // SetHeartbeatHandler leaves the fast path off: it would change this node's term on
@@ -150,15 +151,24 @@ func (w *witness) confirmed(r round, self raft.ServerID, voters []raft.ServerID)
 
 // RequestVote and RequestPreVote are tried again when a pooled connection turns out
 // to be to an earlier life of the peer: raft itself would not ask again in that
-// election. Both may be repeated.
+// election. Both may be repeated. A node that abstains asks nobody, and so is not
+// elected.
+
+var errAbstains = errors.New("this node does not stand for election now: it could not write its log")
 
 // RequestVote asks for a vote.
 func (w *witness) RequestVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
+	if w.abstain() {
+		return errAbstains
+	}
 	return retryStale(func() error { return w.Transport.RequestVote(id, target, args, resp) })
 }
 
 // RequestPreVote asks whether a vote would be given.
 func (w *witness) RequestPreVote(id raft.ServerID, target raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	if w.abstain() {
+		return errAbstains
+	}
 	return retryStale(func() error { return w.Transport.RequestPreVote(id, target, args, resp) })
 }
 

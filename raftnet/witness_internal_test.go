@@ -30,10 +30,22 @@ func (g *gated) RequestVote(raft.ServerID, raft.ServerAddress, *raft.RequestVote
 	return err
 }
 
+func stands() bool { return false }
+
+func TestAFullNodeDoesNotStandForElection(t *testing.T) {
+	w := newWitness(&gated{}, func() bool { return true })
+	if err := w.RequestVote("b", "b", nil, nil); !errors.Is(err, errAbstains) {
+		t.Errorf("it asks for a vote: %v", err)
+	}
+	if err := w.RequestPreVote("b", "b", nil, nil); !errors.Is(err, errAbstains) {
+		t.Errorf("it asks whether it would get a vote: %v", err)
+	}
+}
+
 func TestWitnessCountsOnlyAnswersOfTheTermToLaterRequests(t *testing.T) {
 	voters := []raft.ServerID{"a", "b", "c"}
 	g := &gated{arrived: make(chan struct{}), release: make(chan raft.AppendEntriesResponse)}
-	w := newWitness(g)
+	w := newWitness(g, stands)
 	ask := func(term uint64) (answer func(raft.AppendEntriesResponse)) {
 		done := make(chan struct{})
 		go func() {
@@ -73,7 +85,7 @@ func TestWitnessCountsOnlyAnswersOfTheTermToLaterRequests(t *testing.T) {
 func TestWitnessDoesNotMixTerms(t *testing.T) {
 	voters := []raft.ServerID{"a", "b", "c"}
 	for _, answered := range []uint64{6, 8} {
-		w := newWitness(&gated{})
+		w := newWitness(&gated{}, stands)
 		w.note("b", ack{term: answered, sent: 9})
 		if w.confirmed(round{term: 7, after: 1}, "a", voters) {
 			t.Errorf("an answer in term %d confirms term 7", answered)
@@ -82,7 +94,7 @@ func TestWitnessDoesNotMixTerms(t *testing.T) {
 }
 
 func TestWitnessHasNeitherPipelineNorHeartbeatHandler(t *testing.T) {
-	w := newWitness(&gated{}) // its embedded transport is nil: to reach it would panic
+	w := newWitness(&gated{}, stands) // its embedded transport is nil: to reach it would panic
 	w.SetHeartbeatHandler(func(raft.RPC) {})
 	if _, err := w.AppendEntriesPipeline("b", "b"); !errors.Is(err, raft.ErrPipelineReplicationNotSupported) {
 		t.Errorf("a pipeline: %v", err)
@@ -91,12 +103,12 @@ func TestWitnessHasNeitherPipelineNorHeartbeatHandler(t *testing.T) {
 
 func TestVotesAreAskedAgainOverStaleConnections(t *testing.T) {
 	g := &gated{votes: []error{io.EOF, io.EOF, nil}}
-	if err := newWitness(g).RequestVote("b", "b", nil, nil); err != nil || len(g.votes) != 0 {
+	if err := newWitness(g, stands).RequestVote("b", "b", nil, nil); err != nil || len(g.votes) != 0 {
 		t.Errorf("%v, %d left", err, len(g.votes))
 	}
 	refused := errors.New("refused")
 	g = &gated{votes: []error{refused, nil}}
-	if err := newWitness(g).RequestVote("b", "b", nil, nil); !errors.Is(err, refused) {
+	if err := newWitness(g, stands).RequestVote("b", "b", nil, nil); !errors.Is(err, refused) {
 		t.Errorf("another error: %v", err)
 	}
 }

@@ -14,9 +14,10 @@
 //   UNAVAILABLE       UNAVAILABLE          -          certainly not done; retry at will
 //   OUTCOME_UNKNOWN   UNAVAILABLE          -          it may have been done; retry with the
 //                                                     same request id, or read
-//   INVALID           INVALID_ARGUMENT     -          outside a limit; metadata: field, limit
+//   INVALID           INVALID_ARGUMENT     -          outside a limit; metadata: field,
+//                                                     problem, limit
 //   EXHAUSTED         RESOURCE_EXHAUSTED   -          a limit of the cluster; metadata: resource,
-//                                                     limit
+//                                                     limit, key
 //
 // A mutation that fails without such an ErrorInfo (connection reset, deadline,
 // cancellation) has to be taken for OUTCOME_UNKNOWN. Every failure also carries a

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/leasenode/leasenode/internal/node"
 	"github.com/leasenode/leasenode/lease"
 )
 
@@ -69,7 +70,7 @@ func exitCode(err error) int {
 	case lease.CodeUnavailable, lease.CodeOutcomeUnknown:
 		return exitUnavailable
 	default:
-		return exitFailed
+		return node.ExitCode(err)
 	}
 }
 

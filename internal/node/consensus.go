@@ -40,6 +40,12 @@ func (c *core) notYet() error {
 	return fmt.Errorf("node %q is starting: %w", c.identity.ID, lease.ErrUnavailable)
 }
 
+// elected reports whether this node is the leader for raft.
+func (c *core) elected() bool {
+	r := c.running.Load()
+	return r != nil && r.raft.Elected()
+}
+
 func (c consensus) Propose(ctx context.Context, mutations []lease.Mutation) ([]lease.Outcome, error) {
 	if r := c.running.Load(); r != nil {
 		return r.raft.Propose(ctx, mutations)

@@ -16,6 +16,7 @@ import (
 	"github.com/leasenode/leasenode/api"
 	"github.com/leasenode/leasenode/fsm"
 	"github.com/leasenode/leasenode/raftnet"
+	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // Node is a running node. Its methods are safe for concurrent use.
@@ -26,7 +27,7 @@ type Node struct {
 	lock      *flock.Flock
 	listeners listeners
 	core      *core
-	stores    raftnet.Stores
+	stores    *disk.Stores
 	state     *fsm.FSM
 	raft      *raftnet.Node
 	peers     *peerConns
@@ -156,21 +157,29 @@ func (n *Node) warnOfOtherList(table raftnet.Table) {
 }
 
 func (n *Node) openState(context.Context) (err error) {
-	if n.stores, err = n.parts.OpenStores(n.cfg.DataDir, n.parts.Logger.Named("snapshots")); err != nil {
+	n.stores, err = n.parts.OpenStores(disk.Config{
+		Dir: n.cfg.DataDir, Begun: n.core.identity.Joined, Logger: n.parts.Logger.Named("disk"), Registry: n.parts.Registry,
+		OnFailure: n.parts.Exit, End: n.parts.Exit, Leads: n.core.elected,
+	})
+	if err != nil {
 		return err
 	}
-	if err := raftnet.Begin(n.core.identity, n.stores); err != nil {
+	if err := raftnet.Begin(n.core.identity, n.raftStores()); err != nil {
 		return err
 	}
 	n.state, err = fsm.Open(fsm.Config{Dir: filepath.Join(n.cfg.DataDir, "state"), Logger: n.parts.Logger.Named("state"), OnFailure: n.fail})
 	return err
 }
 
+func (n *Node) raftStores() raftnet.Stores {
+	return raftnet.Stores{Logs: n.stores.Logs, Stable: n.stores.Stable, Snapshots: n.stores.Snapshots}
+}
+
 func (n *Node) openConsensus(context.Context) (err error) {
 	n.raft, err = raftnet.Open(raftnet.Config{
 		ID: n.cfg.ID, Settings: n.cfg.settings(), FSM: n.state,
 		Transport: n.parts.NewTransport(n.core.port, n.parts.Logger.Named("transport")),
-		Stores:    n.stores, Clock: n.parts.Clock, Tuning: n.parts.Tuning,
+		Stores:    n.raftStores(), Abstain: n.stores.Full, Clock: n.parts.Clock, Tuning: n.parts.Tuning,
 		Logger: n.parts.Logger, Metrics: raftnet.NewMetrics(n.parts.Registry),
 	})
 	if err != nil {
@@ -271,7 +280,7 @@ func (n *Node) shutDown() error {
 	if n.state != nil {
 		errs = append(errs, n.state.Close())
 	}
-	if n.stores.Close != nil {
+	if n.stores != nil {
 		errs = append(errs, n.stores.Close())
 	}
 	return errors.Join(append(errs, n.release())...)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasenode/leasenode/lease"
 	"github.com/leasenode/leasenode/raftnet"
+	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // Parts are what a node stands on. A simulation or a chaos harness replaces some of
@@ -20,8 +21,11 @@ type Parts struct {
 	Listen func(addr string) (net.Listener, error)
 	// Dial connects to a peer at host:port.
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
-	// OpenStores opens the log, the vote and the snapshots in a folder.
-	OpenStores func(dir string, logger hclog.Logger) (raftnet.Stores, error)
+	// OpenStores opens the log, the vote and the snapshots.
+	OpenStores func(disk.Config) (*disk.Stores, error)
+	// Exit ends the process, at once and without touching a disk: a store has failed or
+	// hangs, and nothing may be acknowledged any more. See [ExitCode].
+	Exit func(error)
 	// NewTransport returns what carries raft's messages over the peer port.
 	NewTransport func(port *raftnet.Port, logger hclog.Logger) raftnet.Transport
 	Tuning       raftnet.Tuning
@@ -38,7 +42,8 @@ func SystemParts(logger hclog.Logger) Parts {
 		Logger:       logger,
 		Listen:       func(addr string) (net.Listener, error) { return net.Listen("tcp", addr) },
 		Dial:         func(ctx context.Context, addr string) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", addr) },
-		OpenStores:   raftnet.OpenStores,
+		OpenStores:   disk.Open,
+		Exit:         exit,
 		NewTransport: raftnet.NewTransport,
 		Tuning:       raftnet.DefaultTuning(),
 		Registry:     prometheus.NewRegistry(),

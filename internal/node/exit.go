@@ -1,0 +1,54 @@
+package node
+
+import (
+	"errors"
+	"os"
+
+	"github.com/leasenode/leasenode/fsm"
+	"github.com/leasenode/leasenode/raftnet/disk"
+)
+
+// The exit codes of a node's process beyond those that every program has, so that
+// whoever starts it again knows whether that helps.
+const (
+	// ExitStorage: a write, an fsync or a read has failed. A start verifies everything.
+	ExitStorage = 10
+	// ExitHung: the disk hung.
+	ExitHung = 11
+	// ExitDiverged: the state differs from the other nodes', or an entry is not
+	// understood or breaks a rule. A start would end the same way.
+	ExitDiverged = 12
+	// ExitDamaged: the data directory is damaged. A start would end the same way.
+	ExitDamaged = 13
+)
+
+// ExitCode returns the code with which a process ends because of err; 1 if it has none
+// of its own.
+func ExitCode(err error) int {
+	var (
+		storage   *disk.StorageError
+		hang      *disk.HangError
+		corrupt   *disk.CorruptError
+		gap       *disk.GapError
+		diverged  *DivergedError
+		unknown   *fsm.UnknownEntryError
+		malformed *fsm.CorruptEntryError
+		broken    *fsm.InvariantError
+	)
+	switch {
+	case errors.As(err, &hang):
+		return ExitHung
+	case errors.As(err, &storage):
+		return ExitStorage
+	case errors.As(err, &corrupt), errors.As(err, &gap):
+		return ExitDamaged
+	case errors.As(err, &diverged), errors.As(err, &unknown), errors.As(err, &malformed), errors.As(err, &broken):
+		return ExitDiverged
+	default:
+		return 1
+	}
+}
+
+// exit is [Parts].Exit in production. It logs nothing: the log may be on the disk that
+// hangs.
+func exit(err error) { os.Exit(ExitCode(err)) }
