@@ -22,7 +22,14 @@ import (
 // binary is the program under test, built once.
 var binary string
 
+// nodeEnv has this test program be a node whose disk can be made to hang, by SIGUSR1,
+// or to fail, by SIGUSR2.
+const nodeEnv = "CRASHTEST_NODE"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(nodeEnv) != "" {
+		os.Exit(serveFaulty(os.Args[1:]))
+	}
 	dir, err := os.MkdirTemp("", "crashtest")
 	if err != nil {
 		panic(err)
@@ -72,7 +79,9 @@ type cluster struct {
 	// list is --cluster; flags are added to each node's command line.
 	list  string
 	flags func(i int) []string
-	procs []*process
+	// hangable has the nodes run with a disk that can be made to hang or to fail.
+	hangable bool
+	procs    []*process
 }
 
 func newCluster(t *testing.T, n int) *cluster {
@@ -124,6 +133,10 @@ func (c *cluster) start(i int) *process {
 		"--peer-addr", c.peers[i], "--api-addr", c.apis[i], "--cluster", c.list,
 	}, c.flags(i)...)
 	p := &process{cmd: exec.Command(binary, args...), log: &logBuffer{}, exited: make(chan struct{})}
+	if c.hangable {
+		p.cmd = exec.Command(os.Args[0], fmt.Sprintf("n%d", i+1), c.dirs[i], c.peers[i], c.apis[i], c.list)
+		p.cmd.Env = append(os.Environ(), nodeEnv+"=1")
+	}
 	p.cmd.Stderr, p.cmd.Stdout = p.log, p.log
 	if err := p.cmd.Start(); err != nil {
 		c.t.Fatal(err)

@@ -2,7 +2,9 @@ package node
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"time"
 
 	"github.com/leasenode/leasenode/fsm"
 	"github.com/leasenode/leasenode/raftnet/disk"
@@ -49,6 +51,20 @@ func ExitCode(err error) int {
 	}
 }
 
-// exit is [Parts].Exit in production. It logs nothing: the log may be on the disk that
-// hangs.
-func exit(err error) { os.Exit(ExitCode(err)) }
+// lastWords is how long an ending process tries to say why: what it writes to may be on
+// the disk that hangs.
+const lastWords = 500 * time.Millisecond
+
+// exit is [Parts].Exit in production.
+func exit(err error) {
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		_, _ = fmt.Fprintf(os.Stderr, "leasenode: this node ends at once: %v\n", err)
+	}()
+	select {
+	case <-said:
+	case <-time.After(lastWords):
+	}
+	os.Exit(ExitCode(err))
+}
