@@ -84,6 +84,16 @@ func TestAwaitIsThereWhenALeaseEnds(t *testing.T) {
 	})
 }
 
+func TestAwaitGoesOnAfterAGrantThatCameTooLate(t *testing.T) {
+	inLiveWorld(t, func(t *testing.T, w *world) {
+		late := window
+		w.faulty.AfterAcquire(func(lease.Answer) { time.Sleep(late); late = 0 })
+		l, err := w.holder("r1", lease.NewSystemClock()).Await(t.Context(), aKey)
+		succeed(t, "await", err)
+		want(t, "epoch", l.Epoch(), 2)
+	})
+}
+
 func TestAwaitEndsWithItsContext(t *testing.T) {
 	inLiveWorld(t, func(t *testing.T, w *world) {
 		w.hold("r1", lease.NewSystemClock())

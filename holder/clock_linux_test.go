@@ -32,11 +32,3 @@ func bootTime(t *testing.T) time.Duration {
 	}
 	return time.Duration(ts.Nano())
 }
-
-// Check is called before every write.
-func BenchmarkCheck(b *testing.B) {
-	clock := holder.NewClock()
-	for b.Loop() {
-		_ = clock.Monotonic()
-	}
-}

@@ -69,7 +69,6 @@ func (l *Lease) dueLocked(from, pause time.Duration) {
 // failedLocked takes in a renewal that was not answered.
 func (l *Lease) failedLocked() {
 	l.failing = true
-	l.lookLocked()
 	now, t := l.holder.clock.Monotonic(), l.holder.terms
 	pause := t.interval()
 	if now < l.end {

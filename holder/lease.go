@@ -171,10 +171,6 @@ func (l *Lease) Forget(ctx context.Context) error {
 // another call tries again.
 func (l *Lease) Release(ctx context.Context) error {
 	l.mu.Lock()
-	if l.over {
-		l.mu.Unlock()
-		return nil
-	}
 	l.endLocked(lease.ReasonReleased, lease.CauseReleased)
 	turn := l.turns.joinLocked()
 	l.mu.Unlock()

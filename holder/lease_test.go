@@ -129,11 +129,15 @@ func TestReleaseStopsFirstAndIsIdempotent(t *testing.T) {
 
 func TestReleaseInAnOutageStopsAndCanBeRepeated(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		a := w.hold("r1", w.replica())
+		var changes notes
+		a := acquire(t, w.holder("r1", w.replica(), changes.states), aKey)
 		w.faulty.Cut()
 		wantCode(t, "release", a.Release(t.Context()), lease.CodeUnavailable)
 		want(t, "check", fence(a.Check()), "lease_released, released")
 		w.faulty.Heal()
+		want(t, "renew", fence(a.Renew(t.Context())), "lease_released, released")
+		want(t, "forget", fence(a.Forget(t.Context())), "lease_released, released")
+		want(t, "requests of that", w.faulty.Calls(leasetest.Renew)+w.faulty.Calls(leasetest.Forget), 0)
 		_, err := w.holder("r2", w.replica()).Acquire(t.Context(), aKey)
 		wantCode(t, "the next", err, lease.CodeHeld)
 		succeed(t, "release again", a.Release(t.Context()))
@@ -141,6 +145,8 @@ func TestReleaseInAnOutageStopsAndCanBeRepeated(t *testing.T) {
 		calls := w.faulty.Calls(leasetest.Release)
 		succeed(t, "release once more", a.Release(t.Context()))
 		want(t, "requests of that", w.faulty.Calls(leasetest.Release)-calls, 0)
+		synctest.Wait()
+		want(t, "changes", changes.String(), "held; released")
 	})
 }
 
@@ -213,6 +219,14 @@ func TestAForgetThatFindsTheLeaseLostEndsIt(t *testing.T) {
 	})
 }
 
+func TestTheContextOfAFencedLeaseHasEnded(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		l := w.hold("r1", w.replica())
+		w.advance(window)
+		want(t, "asked for only then", fence(context.Cause(l.Context())), "lease_expired_locally, expired")
+	})
+}
+
 func TestALeaseSaysWhatItIs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		attributes := map[string]string{"addr": "10.0.0.7:80"}
@@ -239,4 +253,22 @@ func (f foreign) Renew(ctx context.Context, req lease.RenewRequest) (lease.Answe
 	answer, err := f.Store.Renew(ctx, req)
 	answer.Record.Owner = "r2"
 	return answer, err
+}
+
+// Check is called before every write.
+func BenchmarkCheck(b *testing.B) {
+	h, err := holder.New(leasetest.NewMemory(holder.NewClock()), holder.Config{Owner: "r1", TTL: time.Hour})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer h.Close()
+	l, err := h.Acquire(b.Context(), aKey)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if err := l.Check(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

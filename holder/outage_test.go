@@ -165,31 +165,41 @@ func TestALossIsSignalledOnceAtTheDeadlineWithItsReason(t *testing.T) {
 }
 
 func TestTheCausesOfALossDiffer(t *testing.T) {
-	for wanted, happen := range map[string]func(w *world, l *holder.Lease){
-		"lease_expired_locally, unreachable": func(w *world, l *holder.Lease) {
+	renew := func(w *world, l *holder.Lease) { _ = l.Renew(w.t.Context()) }
+	for name, c := range map[string]struct {
+		happen func(w *world, l *holder.Lease)
+		want   string
+	}{
+		"the store is away": {func(w *world, l *holder.Lease) {
 			w.faulty.Cut()
-			_ = l.Renew(w.t.Context())
+			renew(w, l)
 			w.advance(window)
-		},
-		"lease_expired_locally, expired": func(w *world, _ *holder.Lease) { w.advance(window) },
-		"lease_lost, expired": func(w *world, l *holder.Lease) {
+		}, "lease_expired_locally, unreachable"},
+		"the store was away": {func(w *world, l *holder.Lease) {
+			w.faulty.FailNext(leasetest.Renew, leasetest.Fault{Err: lease.ErrUnavailable})
+			renew(w, l)
+			renew(w, l)
+			w.advance(window)
+		}, "lease_expired_locally, expired"},
+		"the process was stopped": {func(w *world, _ *holder.Lease) { w.advance(window) }, "lease_expired_locally, expired"},
+		"the store ended it": {func(w *world, l *holder.Lease) {
 			w.advance(ttl)
-			_ = l.Renew(w.t.Context())
-		},
-		"lease_lost, superseded": func(w *world, l *holder.Lease) {
+			renew(w, l)
+		}, "lease_lost, expired"},
+		"another has the key": {func(w *world, l *holder.Lease) {
 			w.advance(ttl)
 			w.hold("r2", w.replica())
-			_ = l.Renew(w.t.Context())
-		},
-		"lease_released, released": func(w *world, l *holder.Lease) { _ = l.Release(w.t.Context()) },
+			renew(w, l)
+		}, "lease_lost, superseded"},
+		"it was released": {func(w *world, l *holder.Lease) { _ = l.Release(w.t.Context()) }, "lease_released, released"},
 	} {
 		inWorld(t, func(t *testing.T, w *world) {
 			l := w.hold("r1", w.replica())
 			work := l.Context()
-			happen(w, l)
-			want(t, "check", fence(l.Check()), wanted)
+			c.happen(w, l)
+			want(t, name, fence(l.Check()), c.want)
 			if work.Err() == nil {
-				t.Errorf("%s: the context goes on", wanted)
+				t.Errorf("%s: the context goes on", name)
 			}
 		})
 	}

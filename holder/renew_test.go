@@ -25,6 +25,19 @@ func TestTheAutomaticRenewalTakesItsTurnToo(t *testing.T) {
 	})
 }
 
+func TestOneTryIsBounded(t *testing.T) {
+	inLiveWorld(t, func(t *testing.T, w *world) {
+		l := w.hold("r1", lease.NewSystemClock())
+		for method, call := range map[leasetest.Method]func(context.Context) error{leasetest.Renew: l.Renew, leasetest.Forget: l.Forget} {
+			succeed(t, "renew", l.Renew(t.Context()))
+			w.faulty.FailNext(method, leasetest.Fault{DelayAfter: time.Hour})
+			start := time.Now()
+			wantCode(t, string(method), call(context.Background()), lease.CodeOutcomeUnknown)
+			want(t, string(method)+" took", time.Since(start), window/3)
+		}
+	})
+}
+
 func TestAReleasedLeaseIsNotRenewed(t *testing.T) {
 	inLiveWorld(t, func(t *testing.T, w *world) {
 		h := w.holder("r1", lease.NewSystemClock())

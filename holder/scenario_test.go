@@ -85,6 +85,7 @@ func TestTheContextOfAMachineThatSleptEndsWithoutAnyQuestion(t *testing.T) {
 		l := w.hold("r1", clock)
 		w.faulty.Cut()
 		work := l.Context()
+		synctest.Wait() // the timers are set
 		clock.sleep(time.Minute)
 		start := time.Now()
 		<-work.Done()

@@ -47,6 +47,19 @@ func TestRequestsOfALeaseGoOneAtATimeInCallOrder(t *testing.T) {
 	})
 }
 
+func TestARenewalBehindOneThatFindsTheLeaseLostIsNotSent(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		l := w.hold("r1", w.replica())
+		w.advance(ttl)
+		w.faulty.FailNext(leasetest.Renew, leasetest.Fault{DelayBefore: 5 * time.Millisecond})
+		renew := func() error { return l.Renew(t.Context()) }
+		errs := overlapping(t, renew, renew)
+		wantCode(t, "the first", errs[0], lease.CodeLost)
+		want(t, "the second", fence(errs[1]), "lease_lost, expired")
+		want(t, "requests", w.faulty.Calls(leasetest.Renew), 1)
+	})
+}
+
 func TestHeldIsFalseFromTheCallOfRelease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		l := w.hold("r1", w.replica())

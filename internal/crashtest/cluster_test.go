@@ -280,7 +280,10 @@ func (c *cluster) startLoad(name string, workers int) *load {
 	for w := range workers {
 		l.done.Go(func() {
 			owner := fmt.Sprintf("%s-%d", name, w)
+			pace := time.NewTicker(2 * time.Millisecond) // leave some of the machine to the nodes
+			defer pace.Stop()
 			for n := 0; ctx.Err() == nil; n++ {
+				<-pace.C
 				key := fmt.Sprintf("%s/%d/%d", name, w, n)
 				if n%4 == 0 {
 					key = fmt.Sprintf("%s/handed-on", name)
