@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -466,4 +467,48 @@ func copyDir(t *testing.T, dir string) string {
 		t.Fatal(err)
 	}
 	return copied
+}
+
+// A peer's name is resolved each time it is dialed: one that stands for another address
+// after a restart is found there.
+func TestANameIsResolvedAtEachDial(t *testing.T) {
+	before, after := newPeers(t, "n1", "n2"), newPeers(t, "n2")
+	names := map[string]string{"one.test:1": before.addrs["n1"], "two.test:1": before.addrs["n2"]}
+	var mu sync.Mutex
+	var dialer net.Dialer
+	resolve := func(ctx context.Context, name string) (net.Conn, error) {
+		mu.Lock()
+		addr := names[name]
+		mu.Unlock()
+		return dialer.DialContext(ctx, "tcp", addr)
+	}
+	list := map[string]string{"n1": "one.test:1", "n2": "two.test:1"}
+	open := func(id, dir, addr string) *peer {
+		t.Helper()
+		identity, err := raftnet.OpenIdentity(dir, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &peer{dir: dir, identity: identity, port: raftnet.OpenPort(raftnet.PortConfig{
+			Identity: identity, Listener: listen(t, addr), Dial: resolve, Logger: hclog.NewNullLogger(),
+			AddrOf: func(id string) (string, bool) { name, ok := list[id]; return name, ok },
+		})}
+		t.Cleanup(p.close)
+		if identity.ClusterID() != "" {
+			p.port.Serve(identity.Table)
+		}
+		return p
+	}
+	n1, n2 := open("n1", t.TempDir(), before.addrs["n1"]), open("n2", t.TempDir(), before.addrs["n2"])
+	(&peers{t: t, addrs: list}).mustFound(n1, n2)
+	n2.close()
+	mu.Lock()
+	names["two.test:1"] = after.addrs["n2"]
+	mu.Unlock()
+	open("n2", n2.dir, after.addrs["n2"])
+	conn, err := n1.port.Dial(within(t, 10*time.Second), "n2", raftnet.PurposeRaft)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
 }
