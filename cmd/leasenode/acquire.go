@@ -114,7 +114,7 @@ func (q *acquisition) poll(ctx context.Context, c cluster) (lease.Answer, error)
 		select {
 		case <-ctx.Done():
 			return answer, err
-		case <-time.After(min(q.pause(err), time.Until(end))):
+		case <-time.After(min(pollPause(err), time.Until(end))):
 		}
 	}
 }
@@ -148,7 +148,8 @@ func (q *acquisition) again(err error) bool {
 	}
 }
 
-func (q *acquisition) pause(err error) time.Duration {
+// pollPause returns when to try again after a try to acquire that ended with err.
+func pollPause(err error) time.Duration {
 	pause := pollMin + mathrand.N(pollMax-pollMin)
 	var held *lease.HeldError
 	if errors.As(err, &held) {

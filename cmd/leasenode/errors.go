@@ -60,12 +60,15 @@ func settled(err error) error {
 
 // exitCode returns the exit code for err.
 func exitCode(err error) int {
+	if exit, ok := errors.AsType[*exitError](err); ok {
+		return exit.code
+	}
 	switch lease.CodeOf(err) {
 	case lease.CodeInvalid:
 		return exitUsage
 	case lease.CodeHeld:
 		return exitHeld
-	case lease.CodeLost:
+	case lease.CodeLost, lease.CodeFenced:
 		return exitLost
 	case lease.CodeUnavailable, lease.CodeOutcomeUnknown:
 		return exitUnavailable

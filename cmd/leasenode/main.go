@@ -36,6 +36,7 @@ func main() {
 		name:   os.Args[0],
 		args:   os.Args[1:],
 		env:    os.Environ(),
+		stdin:  os.Stdin,
 		stdout: os.Stdout,
 		stderr: os.Stderr,
 		dial:   dialCluster,

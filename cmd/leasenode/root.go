@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ type process struct {
 	name           string   // as it was typed: the first word of examples that are printed
 	args           []string // without the name
 	env            []string // NAME=value
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	dial           dialFunc
 }
@@ -46,6 +48,9 @@ func run(ctx context.Context, p process) int {
 	root.SetErr(p.stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil {
+		if exit, ok := errors.AsType[*exitError](err); ok && exit.err == nil {
+			return exit.code
+		}
 		a.command = cmd.CommandPath()
 		if !a.running {
 			err = &usageError{err}
@@ -72,7 +77,7 @@ lost. "leasenode dev" starts such a cluster on this machine; the other commands 
 to it unless --endpoints names another one. Any node of a cluster will do.
 
 Exit codes: 0 done, 1 failed, 2 usage or an argument outside a limit, 3 held by
-someone, 4 lost, 5 unavailable or outcome unknown.`,
+someone, 4 lost or fenced, 5 unavailable or outcome unknown.`,
 		Example: `  leasenode dev
   leasenode acquire orders/7 --owner worker-1 --ttl 1m
   leasenode get orders/7
@@ -89,7 +94,8 @@ someone, 4 lost, 5 unavailable or outcome unknown.`,
 		a.devCommand(), a.serveCommand(),
 		a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.forgetCommand(),
 		a.getCommand(), a.listCommand(), a.historyCommand(),
-		a.statusCommand(), a.benchCommand(), a.versionCommand(),
+		a.lockCommand(), a.guardCommand(),
+		a.statusCommand(), a.checkCommand(), a.benchCommand(), a.versionCommand(),
 	)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	describeFlags(root)

@@ -1,6 +1,8 @@
 package disk_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +15,9 @@ import (
 
 	"github.com/leasenode/leasenode/raftnet/disk"
 )
+
+// pageSize is that of the files that are damaged here.
+var pageSize = os.Getpagesize()
 
 // damageSeeds is how many ways of damage each test tries.
 const damageSeeds = 600
@@ -78,7 +83,6 @@ func (o *original) check(t *testing.T, dir string) (refused bool, err error) {
 
 // damage changes b as r has it: mostly one bit, mostly where it matters.
 func damage(r *rand.Rand, b []byte) ([]byte, string) {
-	const pageSize = 4096
 	switch kind := r.IntN(20); {
 	case kind == 0:
 		n := r.IntN(len(b))
@@ -92,8 +96,12 @@ func damage(r *rand.Rand, b []byte) ([]byte, string) {
 		from, to := r.IntN(len(b)/pageSize), r.IntN(len(b)/pageSize)
 		copy(b[to*pageSize:(to+1)*pageSize], b[from*pageSize:])
 		return b, fmt.Sprintf("page %d in the place of %d", from, to)
-	case kind < 12: // the beginning of a page: header and elements
-		at := r.IntN(len(b)/pageSize)*pageSize + r.IntN(400)
+	case kind == 3: // a meta page
+		at, bit := r.IntN(2)*pageSize+r.IntN(80), r.IntN(8)
+		b[at] ^= 1 << bit
+		return b, fmt.Sprintf("bit %d of %d", bit, at)
+	case kind < 13: // the beginning of a page: header and elements
+		at := r.IntN(len(b)/pageSize)*pageSize + r.IntN([]int{16, 400}[r.IntN(2)])
 		bit := r.IntN(8)
 		b[at] ^= 1 << bit
 		return b, fmt.Sprintf("bit %d of %d", bit, at)
@@ -112,8 +120,8 @@ func TestADamagedLogIsRightOrRefused(t *testing.T) {
 	path := filepath.Join(dir, disk.LogFile)
 	refusals := 0
 	for seed := range uint64(damageSeeds) {
-		bytes, what := damage(rand.New(rand.NewPCG(seed, 1)), append([]byte{}, whole...))
-		must(t, os.WriteFile(path, bytes, 0o600))
+		damaged, what := damage(rand.New(rand.NewPCG(seed, 1)), append([]byte{}, whole...))
+		must(t, os.WriteFile(path, damaged, 0o600))
 		refused, err := o.check(t, dir)
 		if err != nil {
 			t.Errorf("seed %d, %s: %v", seed, what, err)
@@ -132,6 +140,133 @@ func TestADamagedLogIsRightOrRefused(t *testing.T) {
 	must(t, os.WriteFile(path, whole, 0o600))
 	if refused, err := o.check(t, dir); refused || err != nil {
 		t.Errorf("undamaged: refused %t, %v", refused, err)
+	}
+}
+
+// A disk that loses one write leaves an earlier page in the place of a later one.
+func TestALostWriteIsRightOrRefused(t *testing.T) {
+	const metas = 2
+	dir := t.TempDir()
+	path := filepath.Join(dir, disk.LogFile)
+	s := open(t, config(t, dir))
+	m := model{log: entries(1, 60, 1)}
+	must(t, s.Logs.StoreLogs(m.log))
+	var states [][]byte
+	r := rand.New(rand.NewPCG(5, 5))
+	for range 40 {
+		var err error
+		m, err = m.step(r, s)
+		must(t, err)
+		state, err := os.ReadFile(path)
+		must(t, err)
+		states = append(states, state)
+	}
+	closeStores(t, s)
+	last, refusals := states[len(states)-1], 0
+	for n, state := range states {
+		for at := metas * pageSize; at < min(len(state), len(last)); at += pageSize {
+			if bytes.Equal(state[at:at+pageSize], last[at:at+pageSize]) {
+				continue
+			}
+			lost := append([]byte{}, last...)
+			copy(lost[at:], state[at:at+pageSize])
+			must(t, os.WriteFile(path, lost, 0o600))
+			o := original{log: m.log, vote: m.vote}
+			refused, err := o.check(t, dir)
+			if err != nil {
+				t.Errorf("page %d of step %d: %v", at/pageSize, n, err)
+			}
+			if refused {
+				refusals++
+			}
+		}
+	}
+	if refusals < len(states)/2 {
+		t.Errorf("only %d were refused", refusals)
+	}
+}
+
+// A page of the same entries as an earlier leader wrote them is whole in itself.
+func TestEntriesOfAnotherLeaderAreRefused(t *testing.T) {
+	for name, n := range map[string]uint64{"in one page of many": 300, "in the only page": 20} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, disk.LogFile)
+		s := open(t, config(t, dir))
+		must(t, s.Logs.StoreLogs(entries(1, n, 1)))
+		earlier, err := os.ReadFile(path)
+		must(t, err)
+		must(t, s.Logs.DeleteRange(1, n))
+		must(t, s.Logs.StoreLogs(entries(1, n, 2)))
+		closeStores(t, s)
+		whole, err := os.ReadFile(path)
+		must(t, err)
+		o := original{log: entries(1, n, 2)}
+		refusals := 0
+		for at := 2 * pageSize; at < len(whole); at += pageSize {
+			for from := 2 * pageSize; from < len(earlier); from += pageSize {
+				if !isLogPage(whole[at:]) || !isLogPage(earlier[from:]) || !bytes.Equal(firstKey(whole[at:]), firstKey(earlier[from:])) {
+					continue
+				}
+				changed := append([]byte{}, whole...)
+				copy(changed[at+8:at+pageSize], earlier[from+8:]) // all but the page's id
+				must(t, os.WriteFile(path, changed, 0o600))
+				refused, err := o.check(t, dir)
+				if err != nil {
+					t.Errorf("%s, page %d from %d: %v", name, at/pageSize, from/pageSize, err)
+				}
+				if refused {
+					refusals++
+				}
+			}
+		}
+		if refusals == 0 {
+			t.Errorf("%s: nothing was refused", name)
+		}
+	}
+}
+
+// isLogPage tells a leaf page with entries.
+func isLogPage(page []byte) bool {
+	return page[8] == 2 && page[10] > 1 && len(firstKey(page)) == 8
+}
+
+// firstKey returns the first key of a leaf page.
+func firstKey(page []byte) []byte {
+	const header = 16
+	position := header + int(binary.NativeEndian.Uint32(page[header+4:]))
+	size := int(binary.NativeEndian.Uint32(page[header+8:]))
+	if position+size > pageSize {
+		return nil
+	}
+	return page[position : position+size]
+}
+
+// What leads to the entries has no checksum.
+func TestABranchIsRightOrRefused(t *testing.T) {
+	o := newOriginal(t)
+	path := filepath.Join(o.dir, disk.LogFile)
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	refusals := 0
+	for page := 2 * pageSize; page < len(whole); page += pageSize {
+		if whole[page+8] != 1 {
+			continue
+		}
+		for at := page; at < page+120; at++ {
+			whole[at] ^= 1 << (at % 3)
+			must(t, os.WriteFile(path, whole, 0o600))
+			refused, err := o.check(t, o.dir)
+			if err != nil {
+				t.Errorf("bit %d of %d, %d in its page: %v", at%3, at, at%pageSize, err)
+			}
+			if refused {
+				refusals++
+			}
+			whole[at] ^= 1 << (at % 3)
+		}
+	}
+	if refusals < 40 {
+		t.Errorf("only %d were refused", refusals)
 	}
 }
 

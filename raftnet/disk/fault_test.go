@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/hashicorp/raft"
 
@@ -284,6 +285,42 @@ func TestTheLatchHoldsForAllAtOnce(t *testing.T) {
 	}
 }
 
+// A write that was on its way when another call failed is not acknowledged, and no
+// failure is returned to anybody before the owner knows.
+func TestAFailureComesBeforeAllThatIsReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told, hang := make(chan struct{}), make(chan struct{})
+		inner := &slow{}
+		f := &faulty{failRead: 1, Medium: inner}
+		cfg := config(t, t.TempDir())
+		cfg.OnFailure = func(error) { <-told }
+		cfg.Wrap = func(m disk.Medium) disk.Medium { inner.Medium = m; f.failWrite = 99; return f }
+		s := open(t, cfg)
+		must(t, s.Logs.StoreLogs(entries(1, 9, 1)))
+		inner.hang.Store(&hang)
+		returned := make(chan error, 3)
+		go func() { returned <- setTerm(s, 7) }()
+		synctest.Wait()
+		for range 2 {
+			f.reads.Store(0)
+			go func() { returned <- s.Logs.GetLog(3, &raft.Log{}) }()
+			synctest.Wait()
+		}
+		if len(returned) > 0 {
+			t.Errorf("the owner does not know yet of %v", <-returned)
+		}
+		close(told)
+		synctest.Wait()
+		close(hang)
+		for range cap(returned) {
+			if err := <-returned; err == nil || err != s.Err() {
+				t.Errorf("%v was returned, want %v", err, s.Err())
+			}
+		}
+		closeStores(t, s)
+	})
+}
+
 // What a crash leaves of a transaction is any part of its data, and the meta page only
 // when all data are there.
 func TestAnyPartOfATransactionIsNoneOfIt(t *testing.T) {
@@ -320,7 +357,8 @@ func TestAnyPartOfATransactionIsNoneOfIt(t *testing.T) {
 // tear returns old with a random part of the sectors of written, but its meta pages
 // only with all.
 func tear(r *rand.Rand, old, written []byte, all bool) []byte {
-	const sector, metas = 512, 2 * 4096
+	const sector = 512
+	metas := 2 * pageSize
 	state := make([]byte, len(written))
 	copy(state, old)
 	for at := 0; at < len(written); at += sector {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -164,8 +165,10 @@ func takeSnapshot(s *disk.Stores, index, term uint64, size int) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	if _, err := sink.Write(snapshotState(index, size)); err != nil {
-		return "", errors.Join(err, sink.Cancel())
+	for part := range slices.Chunk(snapshotState(index, size), 64<<10) {
+		if _, err := sink.Write(part); err != nil {
+			return "", errors.Join(err, sink.Cancel())
+		}
 	}
 	return sink.ID(), sink.Close()
 }

@@ -73,9 +73,15 @@ func TestHolesAreRefused(t *testing.T) {
 		"a gap":              func(s *disk.Stores) error { return s.Logs.StoreLog(entry(12, 1)) },
 		"a gap in the batch": func(s *disk.Stores) error { return s.Logs.StoreLogs([]*raft.Log{entry(11, 1), entry(13, 1)}) },
 		"an entry again":     func(s *disk.Stores) error { return s.Logs.StoreLog(entry(10, 1)) },
-		"index 0":            func(s *disk.Stores) error { return s.Logs.StoreLog(entry(0, 1)) },
-		"the middle":         func(s *disk.Stores) error { return s.Logs.DeleteRange(4, 6) },
-		"before a snapshot":  func(s *disk.Stores) error { return s.Logs.DeleteRange(1, 9) },
+		"an entry that a snapshot has": func(s *disk.Stores) error {
+			if _, err := takeSnapshot(s, 10, 1, 8); err != nil {
+				return err
+			}
+			return s.Logs.StoreLog(entry(10, 1))
+		},
+		"index 0":           func(s *disk.Stores) error { return s.Logs.StoreLog(entry(0, 1)) },
+		"the middle":        func(s *disk.Stores) error { return s.Logs.DeleteRange(4, 6) },
+		"before a snapshot": func(s *disk.Stores) error { return s.Logs.DeleteRange(1, 9) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var failed failures

@@ -161,7 +161,11 @@ func (s *snapshotStore) sweepLocked() {
 		if !isUnfinished(name) || s.writing[name[:len(name)-len(unfinished)]] {
 			continue
 		}
-		if err := os.RemoveAll(filepath.Join(s.dir, name)); err != nil {
+		// A FileSnapshotStore's sink that could not be finished leaves its file open,
+		// and what is removed takes up its room for as long.
+		folder := filepath.Join(s.dir, name)
+		_ = os.Truncate(filepath.Join(folder, stateFile), 0)
+		if err := os.RemoveAll(folder); err != nil {
 			s.logger.Warn("an unfinished snapshot is not removed", "snapshot", name, "error", err)
 		}
 	}

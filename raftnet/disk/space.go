@@ -72,8 +72,11 @@ func (s *space) admit(size uint64) error {
 
 func (s *space) neededLocked() uint64 { return max(s.reserve, copiesOfAChange*s.biggest) }
 
-// lookLocked asks how much is free. A disk that was full has to have somewhat more than
-// what is needed to be so no longer.
+// slack is how much more than needed has to be free for a disk to be full no longer, so
+// that it does not flap, least of all because the spare file is given back.
+func slack(needed uint64) uint64 { return max(needed/4, 2*spareBytes) }
+
+// lookLocked asks how much is free.
 func (s *space) lookLocked() {
 	end := s.watchdog.begin(opLook)
 	free, err := s.free(s.dir)
@@ -86,7 +89,7 @@ func (s *space) lookLocked() {
 	s.left = free
 	needed := s.neededLocked()
 	if s.full.Load() {
-		needed += needed / 4
+		needed += slack(needed)
 	}
 	s.full.Store(free < needed)
 }
@@ -139,7 +142,7 @@ func (s *space) tendSpare(left, needed uint64, full bool) {
 		if given || err != nil {
 			s.logger.Warn("the spare file is given back, so that votes can be written", "dir", s.dir, "error", err)
 		}
-	case !full && left > needed+needed/4+spareBytes:
+	case !full && left > needed+slack(needed)+spareBytes:
 		if err := s.spare.make(); err != nil {
 			s.logger.Warn("the spare file cannot be made", "dir", s.dir, "error", err)
 		}

@@ -119,7 +119,7 @@ func TestALeaderOutlivesShortStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := openPatient(t, nil)
 		p.leads.Store(true)
-		p.slow.took.Store(int64(5 * time.Millisecond))
+		p.slow.took.Store(int64(20 * time.Millisecond))
 		for range 10 {
 			if after := p.hangFor(t, 4*time.Second); after > 0 {
 				t.Fatalf("a stall of 4 s ended it after %v: %v", after, p.why)
@@ -152,7 +152,7 @@ func TestABusyDiskIsNoneThatHangs(t *testing.T) {
 			p := openPatient(t, nil)
 			p.leads.Store(true)
 			p.slow.took.Store(int64(took))
-			p.write(t, 40*time.Second)
+			p.write(t, 12*time.Second)
 			if p.why != nil {
 				t.Errorf("with calls of %v: %v", took, p.why)
 			}
@@ -184,12 +184,21 @@ func TestAStoppedProcessIsNotTakenForAHangingDisk(t *testing.T) {
 		wake := make(chan time.Time)
 		p := openPatient(t, func(cfg *disk.Config) { cfg.Wake = wake })
 		p.leads.Store(true)
-		p.slow.took.Store(int64(30 * time.Second)) // the stop
 		for range 20 {
-			p.write(t, time.Second)
-			for range 10 {
-				wake <- time.Now()
-			}
+			release := make(chan struct{})
+			p.slow.hang.Store(&release)
+			var call sync.WaitGroup
+			p.index++
+			call.Go(func() { must(t, p.Logs.StoreLog(entry(p.index, 1))) })
+			synctest.Wait()
+			wake <- time.Now()
+			wake <- time.Now()
+			time.Sleep(30 * time.Second) // the stop
+			wake <- time.Now()
+			p.slow.hang.Store(nil)
+			close(release)
+			call.Wait()
+			wake <- time.Now()
 		}
 		if p.why != nil {
 			t.Error(p.why)
