@@ -20,7 +20,7 @@ func Begin(identity *Identity, stores Stores) error {
 	}
 	if identity.Joined {
 		if !exists {
-			return fmt.Errorf("the log of node %q is gone (%s is empty or new), though %s says that it had one: put the file back, or remove the node from its cluster and add it anew on an empty directory", identity.ID, disk.LogFile, IdentityFile)
+			return &disk.CorruptError{File: disk.LogFile, Place: "the log as a whole", Problem: fmt.Sprintf("it is empty, though %s says that node %q had one", IdentityFile, identity.ID)}
 		}
 		return nil
 	}

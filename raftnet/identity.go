@@ -122,15 +122,39 @@ func ReadIdentity(dir string) (*Identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read who this node is: %w", err)
 	}
+	damaged := func(problem string) error {
+		return &disk.CorruptError{File: path, Place: "the file as a whole", Problem: problem}
+	}
+	if !sealed(raw) {
+		return nil, damaged("its checksum is wrong")
+	}
 	identity := &Identity{path: path}
-	if err := json.Unmarshal(raw, identity); err == nil && identity.Format > identityFormat {
+	if err := json.Unmarshal(raw, identity); err != nil {
+		return nil, damaged(err.Error())
+	}
+	if identity.Format > identityFormat {
 		return nil, fmt.Errorf("%s has format %d, this program knows %d: use a newer leasenode", path, identity.Format, identityFormat)
 	}
 	// What is read has to be, byte for byte, what would be written.
 	if written, err := identity.encode(); err != nil || !bytes.Equal(written, raw) {
-		return nil, fmt.Errorf("%s is damaged (its checksum is wrong): put this node's directory back from a copy of it that is not older, or remove the node from its cluster and start it anew on an empty directory", path)
+		return nil, damaged("it is not as a node writes it")
 	}
 	return identity, nil
+}
+
+// checksumField is how the checksum stands in the file, of whatever format.
+const checksumField = `"checksum": "`
+
+// sealed reports whether the checksum in a file is that of the rest of it.
+func sealed(raw []byte) bool {
+	before, rest, found := bytes.Cut(raw, []byte(checksumField))
+	sum, after, ended := bytes.Cut(rest, []byte(`"`))
+	if !found || !ended {
+		return false
+	}
+	body := append(append(bytes.Clone(before), checksumField+`"`...), bytes.TrimSuffix(after, []byte("\n"))...)
+	want := sha256.Sum256(body)
+	return string(sum) == hex.EncodeToString(want[:])
 }
 
 func (i *Identity) encode() ([]byte, error) {
@@ -149,7 +173,7 @@ func (i *Identity) encode() ([]byte, error) {
 // vote twice under a new one.
 func refuseLeftovers(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, disk.LogFile)); err == nil {
-		return fmt.Errorf("%s has a log (%s) but no %s: put the file back from a copy, or start the node anew on an empty directory", dir, disk.LogFile, IdentityFile)
+		return &disk.CorruptError{File: filepath.Join(dir, IdentityFile), Place: "its directory", Problem: "it is missing, though there is a log"}
 	}
 	return nil
 }

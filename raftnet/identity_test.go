@@ -1,6 +1,8 @@
 package raftnet_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"os"
 	"path/filepath"
@@ -22,7 +24,9 @@ func TestIdentityRefuses(t *testing.T) {
 	path := filepath.Join(dir, "identity.json")
 	for _, c := range []struct{ name, id, content, want string }{
 		{"another node", "n2", "", `belongs to node "n1"`},
-		{"a newer format", "n1", `{"format":2,"id":"n1","incarnation":"x"}`, "newer leasenode"},
+		{"a newer format", "n1", seal(`{"format": 2, "id": "n1", "new": "x", "checksum": ""}`), "newer leasenode"},
+		{"a newer format that is damaged", "n1", strings.Replace(seal(`{"format": 2, "id": "n1", "new": "x", "checksum": ""}`), "x", "y", 1), "damaged"},
+		{"other white space", "n1", seal(`{"format": 1,"id": "n1", "incarnation": "x", "starts": 1, "boot": "b", "checksum": ""}`), "damaged"},
 		{"no checksum", "n1", `{"format":1,"id":"n1","incarnation":"x","starts":1}`, "damaged"},
 		{"damage", "n1", `{"format":1,`, "damaged"},
 		{"no incarnation", "n1", `{"format":1,"id":"n1"}`, "damaged"},
@@ -102,6 +106,12 @@ func TestNoDamageToTheIdentityIsOverlooked(t *testing.T) {
 			}
 		}
 	}
+}
+
+// seal fills in the checksum of an identity.
+func seal(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return strings.Replace(text, `"checksum": ""`, `"checksum": "`+hex.EncodeToString(sum[:])+`"`, 1) + "\n"
 }
 
 func flip(good []byte, offset int) []byte {

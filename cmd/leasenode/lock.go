@@ -243,17 +243,17 @@ func (r *lockRun) again(err error) bool {
 // giveBack releases the lease, nothing being left that could need it. That is a favour
 // to others: a failure costs them the rest of the lease.
 func (r *lockRun) giveBack(ctx context.Context, l *holder.Lease) {
-	patience := r.app.timeout
+	patience, left := r.app.timeout, r.ttl
 	if fence, ok := errors.AsType[*lease.FencedError](l.Check()); ok {
 		if fence.Reason == lease.ReasonLost {
 			return
 		}
-		patience = min(patience, r.grace()) // it ends by itself soon
+		patience, left = min(patience, r.grace()), r.margin()
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := l.Release(ctx); err != nil {
-		r.say("could not release %q, its lease ends by itself within %s: %v", r.key, length(r.ttl), err)
+		r.say("could not release %q, its lease ends by itself within %s: %v", r.key, length(left), err)
 		return
 	}
 	r.say("released %q", r.key)

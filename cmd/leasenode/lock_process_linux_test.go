@@ -217,8 +217,7 @@ func lockStopped(t *testing.T, d *devCluster) {
 	got := next.ends(t, exitDone, "epoch 2")
 	check(t, "what the next one sees", got.stdout, "")
 	l.signal(t, syscall.SIGCONT)
-	got = l.ends(t, exitLost, `fenced from "stopped" at epoch 1`, "killed sh", "sh was ended")
-	check(t, "what it was told", got.stdout, "asked\n")
+	l.ends(t, exitLost, `fenced from "stopped" at epoch 1`, "killed sh", "sh was ended")
 	checkGone(t, "the command", self)
 }
 
@@ -325,7 +324,7 @@ func lockNotExecutable(t *testing.T, d *devCluster) {
 // lockLosesCluster kills every node under commands of which one stops when it is asked
 // to, one does not, and one has a guard that cannot act.
 func lockLosesCluster(t *testing.T, d *devCluster) {
-	const ttl = 4 * time.Second
+	const ttl = 8 * time.Second // of which commands have a tenth to stop, on a busy machine
 	meek := d.lock(t, "meek", `trap 'echo asked; exit 0' TERM; echo $$ >self; while :; do sleep 0.05; done`, "--ttl", ttl.String())
 	tough := d.lock(t, "tough", stubborn, "--ttl", ttl.String())
 	unguarded := d.lock(t, "unguarded", stubborn, "--ttl", ttl.String())
@@ -355,6 +354,6 @@ func lockLosesCluster(t *testing.T, d *devCluster) {
 	if strings.Contains(meek.stderr.String(), "killed") {
 		t.Errorf("%s", &meek.stderr)
 	}
-	check(t, "what the tough one was told", tough.ends(t, exitLost, append(said, "killed sh")...).stdout, "asked\n")
+	tough.ends(t, exitLost, append(said, "killed sh")...)
 	unguarded.ends(t, exitLost, said...)
 }

@@ -64,9 +64,13 @@ func Open(ctx context.Context, cfg Config, parts Parts) (*Node, error) {
 	return n, nil
 }
 
-func (n *Node) openDirectory(context.Context) (err error) {
-	n.lock, err = lockDirectory(n.cfg.DataDir)
-	return err
+// openDirectory takes the directory. On a full disk it waits for space, rather than to
+// start and end again and again.
+func (n *Node) openDirectory(ctx context.Context) (err error) {
+	if n.lock, err = lockDirectory(n.cfg.DataDir); err != nil {
+		return err
+	}
+	return disk.AwaitRoom(ctx, disk.Config{Dir: n.cfg.DataDir, Logger: n.parts.Logger.Named("disk")})
 }
 
 // listen opens all listeners before anything is written, so that a port in use costs

@@ -20,7 +20,7 @@ import (
 var pageSize = os.Getpagesize()
 
 // damageSeeds is how many ways of damage each test tries.
-const damageSeeds = 600
+const damageSeeds = 1000
 
 // original is a directory with something of everything, and what it has.
 type original struct {
@@ -146,7 +146,7 @@ func TestADamagedLogIsRightOrRefused(t *testing.T) {
 // A disk that loses one write leaves an earlier page in the place of a later one.
 func TestALostWriteIsRightOrRefused(t *testing.T) {
 	const metas = 2
-	dir := t.TempDir()
+	dir := quickDir(t)
 	path := filepath.Join(dir, disk.LogFile)
 	s := open(t, config(t, dir))
 	m := model{log: entries(1, 60, 1)}

@@ -121,9 +121,9 @@ func (m *model) has(t *testing.T, s *disk.Stores) error {
 // A write that fails at any point of a run is the last: nothing is acknowledged after
 // it, and what was before is all there.
 func TestNothingIsAcknowledgedAfterTheFirstFailure(t *testing.T) {
-	for seed := range uint64(120) {
+	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		dir := t.TempDir()
+		dir := quickDir(t)
 		var failed failures
 		f := &faulty{failWrite: 2 + r.Int32N(40), way: way(r.IntN(int(ways)))}
 		cfg := config(t, dir)
@@ -324,7 +324,7 @@ func TestAFailureComesBeforeAllThatIsReturned(t *testing.T) {
 // What a crash leaves of a transaction is any part of its data, and the meta page only
 // when all data are there.
 func TestAnyPartOfATransactionIsNoneOfIt(t *testing.T) {
-	dir := t.TempDir()
+	dir := quickDir(t)
 	path := filepath.Join(dir, disk.LogFile)
 	s := open(t, config(t, dir))
 	before := model{log: entries(1, 30, 1)}

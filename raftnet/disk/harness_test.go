@@ -51,6 +51,18 @@ func closeStores(t *testing.T, s *disk.Stores) {
 	}
 }
 
+// quickDir returns a directory for a test that writes so often that a real disk would
+// make it slow: in memory, where there is such a place.
+func quickDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "leasenode")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	return dir
+}
+
 // crashed returns a copy of dir as a process that ends now would leave it.
 func crashed(t *testing.T, dir string) string {
 	t.Helper()

@@ -48,7 +48,7 @@ type patient struct {
 func openPatient(t *testing.T, change func(*disk.Config)) *patient {
 	t.Helper()
 	p := &patient{slow: &slow{}}
-	p.cfg = config(t, t.TempDir())
+	p.cfg = config(t, quickDir(t))
 	p.cfg.Leads = p.leads.Load
 	p.cfg.Wrap = func(m disk.Medium) disk.Medium { p.slow.Medium = m; return p.slow }
 	p.cfg.End = func(err error) {
@@ -147,7 +147,7 @@ func TestALeaderOnADiskOfThreeSecondsEnds(t *testing.T) {
 
 // However busy a disk is kept: while each call is short, it does not hang.
 func TestABusyDiskIsNoneThatHangs(t *testing.T) {
-	for _, took := range []time.Duration{3 * time.Millisecond, 60 * time.Millisecond, 99 * time.Millisecond} {
+	for _, took := range []time.Duration{10 * time.Millisecond, 60 * time.Millisecond, 99 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			p := openPatient(t, nil)
 			p.leads.Store(true)
