@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/leasenode/leasenode/fsm"
@@ -40,7 +41,7 @@ func ExitCode(err error) int {
 	switch {
 	case errors.As(err, &hang):
 		return ExitHung
-	case errors.As(err, &storage):
+	case errors.As(err, &storage), errors.Is(err, syscall.ENOSPC): // the latter from the state file
 		return ExitStorage
 	case errors.As(err, &corrupt), errors.As(err, &gap):
 		return ExitDamaged
