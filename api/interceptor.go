@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -15,13 +16,16 @@ import (
 // guard keeps every failure of a call in the form that clients rely on.
 type guard struct{ node Node }
 
-// status turns errors into statuses that name the leader.
-func (g guard) status(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+// ourServices is how the full names of the methods begin whose errors are ours.
+const ourServices = "/leasenode."
+
+// status turns the errors of our services into statuses that name the leader.
+func (g guard) status(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 	answer, err := handle(ctx, req)
-	if err != nil {
+	if err != nil && strings.HasPrefix(info.FullMethod, ourServices) {
 		return nil, wire.StatusOf(err, g.node.Consensus.Leader()).Err()
 	}
-	return answer, nil
+	return answer, err
 }
 
 // recover turns a panic into an error and a line in the log: whatever a request is

@@ -144,9 +144,9 @@ func (f *Founding) adoptLocked(h Hello) {
 	case listed && own.Incarnation == f.identity.Incarnation:
 		f.table = table
 	case listed:
-		f.fault = fmt.Errorf("the cluster %s was founded with another data directory of %q, which is gone: put it back, or remove %q from the cluster and add it anew", table.ClusterID(), f.identity.ID, f.identity.ID)
+		f.fault = fmt.Errorf("the cluster %s was founded with another data directory of %q, which is not here: put it back (this version cannot replace a node for good)", table.ClusterID(), f.identity.ID)
 	default:
-		f.fault = fmt.Errorf("node %q is in the cluster %s already, which %q is not a member of: add it to that cluster, or correct --cluster", h.ID, table.ClusterID(), f.identity.ID)
+		f.fault = fmt.Errorf("node %q is in the cluster %s already, which %q is not a member of: correct --cluster, or give it a directory and a cluster of its own", h.ID, table.ClusterID(), f.identity.ID)
 	}
 }
 

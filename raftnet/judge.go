@@ -85,7 +85,7 @@ func stranger(h Hello, table Table, seen Sighting) string {
 	case !known:
 		return "it is not a member of the cluster"
 	case h.Incarnation != member.Incarnation:
-		return "its data directory is not the one that the cluster knows it by: it was wiped or replaced; put the old one back, or remove the node from the cluster and add it anew"
+		return "its data directory is not the one that the cluster knows it by: it was wiped or replaced; put the old one back (this version cannot replace a node for good)"
 	case h.Starts < seen.Starts:
 		return fmt.Sprintf("a later start of it was met (%d, this is %d): its data directory is an older copy, or another process has the newer one; use the newest directory, and only once", seen.Starts, h.Starts)
 	case h.Starts == seen.Starts && h.Boot != seen.Boot:

@@ -2,10 +2,13 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -60,7 +63,10 @@ func (s stopped) checkDamage(t *testing.T) {
 			alter(t, filepath.Join(dir, "identity.json"), func(b []byte) []byte { return bytes.Replace(b, []byte(`"starts": 1`), []byte(`"starts": 2`), 1) })
 		}, problemJSON{Kind: problemDamaged, Part: partIdentity, File: "identity.json", Message: "is damaged"}, "complete"},
 		{"an identity of a newer format", func(t *testing.T, dir string) {
-			alter(t, filepath.Join(dir, "identity.json"), func(b []byte) []byte { return bytes.Replace(b, []byte(`"format": 1`), []byte(`"format": 7`), 1) })
+			alter(t, filepath.Join(dir, "identity.json"), func(b []byte) []byte {
+				b = bytes.Replace(b, []byte(`"format": 1`), []byte(`"format": 7`), 1)
+				return resealed(b)
+			})
 		}, problemJSON{Kind: problemDamaged, Part: partIdentity, File: "identity.json", Message: "newer leasenode"}, "complete"},
 		{
 			"no identity", func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "identity.json")) },
@@ -163,4 +169,12 @@ func (s stopped) checkContent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// resealed returns the content of an identity file with a checksum that is right.
+func resealed(content []byte) []byte {
+	open := regexp.MustCompile(`"checksum": "[0-9a-f]*"`)
+	empty := open.ReplaceAll(bytes.TrimSuffix(content, []byte("\n")), []byte(`"checksum": ""`))
+	sum := sha256.Sum256(empty)
+	return append(open.ReplaceAll(empty, fmt.Appendf(nil, `"checksum": "%x"`, sum)), '\n')
 }

@@ -54,9 +54,9 @@ func (n *checkedNode) compareIdentity(knower *raftnet.Identity) {
 	seen := knower.Seen[n.identity.ID]
 	switch {
 	case listed && member.Incarnation != n.identity.Incarnation:
-		p.Message = fmt.Sprintf("%s is another directory of %s than the one that its cluster knows: put that one back, or remove the node from its cluster and add it anew", n.Dir, n.ID)
+		p.Message = fmt.Sprintf("%s is another directory of %s than the one that its cluster knows: put that one back (this version cannot replace a node for good)", n.Dir, n.ID)
 	case seen.Starts > n.identity.Starts:
-		p.Message = fmt.Sprintf("%s is an older copy: it was started %d times, and %s has met the node in its start %d; put the newest back, or remove the node from its cluster and add it anew", n.Dir, n.identity.Starts, knower.ID, seen.Starts)
+		p.Message = fmt.Sprintf("%s is an older copy: it was started %d times, and %s has met the node in its start %d; put the newest back (this version cannot replace a node for good)", n.Dir, n.identity.Starts, knower.ID, seen.Starts)
 	case seen.Starts == n.identity.Starts && seen.Boot != n.identity.Boot:
 		p.Message = fmt.Sprintf("%s is one of two copies that were both started: %s has met the other", n.Dir, knower.ID)
 	default:
@@ -70,7 +70,7 @@ func (n *checkedNode) missed(knower *raftnet.Identity) {
 	if _, listed := knower.Table.Member(n.ID); listed {
 		n.foundOnce(problemJSON{
 			Kind: problemDamaged, Part: partIdentity, File: n.path(raftnet.IdentityFile), Place: "its directory",
-			Message: fmt.Sprintf("there is nothing of node %s in %s, and its cluster was founded with it: put its directory back, or remove the node from its cluster and add it anew", n.ID, n.Dir),
+			Message: fmt.Sprintf("there is nothing of node %s in %s, and its cluster was founded with it: put its directory back (this version cannot replace a node for good)", n.ID, n.Dir),
 		})
 	}
 }

@@ -95,7 +95,7 @@ func (n *checkedNode) inspectIdentity() error {
 	case errors.Is(err, fs.ErrNotExist):
 		n.found(problemJSON{
 			Kind: problemDamaged, Part: partIdentity, File: path, Place: "its directory",
-			Message: fmt.Sprintf("%s is missing, and with it who this node is: put it back from a copy, or remove the node from its cluster and add it anew on an empty directory", path),
+			Message: fmt.Sprintf("%s is missing, and with it who this node is: put it back from a copy that is not older (this version cannot replace a node for good)", path),
 		})
 		return nil
 	case errors.As(err, &failed):

@@ -96,10 +96,12 @@ func (s *screen) enter(t *testing.T, keys, want string) {
 	eventually(t, "the terminal shows "+want, func() bool { return strings.Contains(s.text.String(), want) })
 }
 
+// reader is one process that waits for lines: with children, it would depend on the
+// shell whether Ctrl-Z can be told from a child that hangs.
 const reader = `
 	trap "echo interrupted; exit 8" INT
-	echo reading; read line; echo command got $line
-	while :; do sleep 0.05; done`
+	echo reading
+	while read line; do echo command got $line; done`
 
 // lockTerminal has a shell script in a terminal run a command under lock, and after it
 // read from the terminal itself.
@@ -109,6 +111,7 @@ func lockTerminal(t *testing.T, d *devCluster) {
 	s.enter(t, "", "reading")
 	s.enter(t, "hello\n", "command got hello")
 	s.enter(t, "\x1a", "^Z") // which does not stop it for good
+	s.enter(t, "again\n", "command got again")
 	s.enter(t, "\x03", "interrupted")
 	s.enter(t, "", "code 8")
 	s.enter(t, "goodbye\n", "script got goodbye")

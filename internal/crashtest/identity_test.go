@@ -54,7 +54,7 @@ func TestAWipedAndALaggingNodeDecideNothing(t *testing.T) {
 	c.wipe(0)
 	c.start(0)
 	c.start(1)
-	if code, log := c.ended(0); code == 0 || !strings.Contains(log, "another data directory") || !strings.Contains(log, "add it anew") {
+	if code, log := c.ended(0); code == 0 || !strings.Contains(log, "another data directory") || !strings.Contains(log, "put it back") {
 		t.Errorf("the wiped node ended with %d:\n%s", code, tail(log, 1000))
 	}
 	c.leaderless(1)
@@ -168,7 +168,7 @@ func TestACopyBesideTheFirst(t *testing.T) {
 	acked := l.end()
 	second := newCluster(t, 1)
 	second.dirs[0] = c.copyOf(2)
-	second.list = c.list
+	second.list = strings.Replace(c.list, "n3="+c.peers[2], "n3="+second.peers[0], 1)
 	second.flags = func(int) []string { return []string{"--id", "n3"} }
 	second.start(0)
 	second.logged(0, "a node refuses this one")

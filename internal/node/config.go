@@ -86,8 +86,12 @@ func (c Config) Validate() error {
 		faults = append(faults, fmt.Errorf("max-keys: %w", err))
 	}
 	faults = append(faults, validPeers("cluster", c.Cluster), validPeers("dial", c.Dial))
-	if !slices.ContainsFunc(c.Cluster, func(p Peer) bool { return p.ID == c.ID }) {
+	own := slices.IndexFunc(c.Cluster, func(p Peer) bool { return p.ID == c.ID })
+	switch {
+	case own < 0:
 		faults = append(faults, fmt.Errorf("cluster: does not list this node, %q; it must list all nodes", c.ID))
+	case c.Cluster[own].Addr != c.PeerAddr:
+		faults = append(faults, fmt.Errorf("cluster: lists this node, %q, at %s, but peer-addr is %s: they must be the same, since that is where the others look for it", c.ID, c.Cluster[own].Addr, c.PeerAddr))
 	}
 	return errors.Join(faults...)
 }

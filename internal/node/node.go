@@ -142,6 +142,9 @@ func (n *Node) join(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if len(table)%2 == 0 {
+			n.parts.Logger.Warn("a cluster with an even number of nodes survives no more failures than one with a node less", "nodes", len(table))
+		}
 		n.parts.Logger.Info("the cluster is founded", "cluster", table.ClusterID(), "nodes", len(table))
 	}
 	n.warnOfOtherList(identity.Table)

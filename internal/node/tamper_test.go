@@ -181,6 +181,12 @@ func TestConfigFaultsAreAllNamed(t *testing.T) {
 	if err == nil {
 		t.Fatal("it was opened")
 	}
+	_, err2 := node.Open(context.Background(), node.Config{
+		ID: "n1", DataDir: t.TempDir(), PeerAddr: "127.0.0.1:2", APIAddr: "127.0.0.1:3", Cluster: []node.Peer{{ID: "n1", Addr: "127.0.0.1:1"}},
+	}, node.SystemParts(hclog.NewNullLogger()))
+	if err2 == nil || !strings.Contains(err2.Error(), "they must be the same") {
+		t.Errorf("a node that is listed elsewhere: %v", err2)
+	}
 	for _, part := range []string{"id:", "data-dir:", "peer-addr:", "api-addr:", "does not list this node", "1 to 65535"} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not in: %v", part, err)

@@ -142,6 +142,14 @@ func TestHealthFollowsTheLeader(t *testing.T) {
 	}
 }
 
+func TestHealthOfAnUnknownService(t *testing.T) {
+	c := startCluster(t, 1)
+	_, err := healthpb.NewHealthClient(c.raw(0)).Check(c.within(time.Minute), &healthpb.HealthCheckRequest{Service: "unknown"})
+	if status.Code(err) != codes.NotFound {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestReflection(t *testing.T) {
 	c := startCluster(t, 1)
 	stream, err := reflectionpb.NewServerReflectionClient(c.raw(0)).ServerReflectionInfo(c.within(time.Minute))

@@ -7,7 +7,7 @@ import (
 )
 
 // wayOut is what can be done about a directory that has lost something.
-const wayOut = "put back what the directory had when its node stopped, or remove the node from its cluster and add it anew on an empty directory"
+const wayOut = "put back what the directory had when its node stopped (this version cannot replace a node for good)"
 
 // CorruptError says that a file does not have what was written to it. Nothing of
 // what could not be verified is used.
