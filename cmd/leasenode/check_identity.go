@@ -30,7 +30,9 @@ func foundStrangers(nodes []*checkedNode) bool {
 	return true
 }
 
-// compareIdentities holds what nodes know of each other against what these are.
+// compareIdentities holds what nodes know of each other against what these are. A
+// directory that was never in a founded cluster is held against all that were: it may
+// have been put where a founder's was.
 func compareIdentities(nodes []*checkedNode) {
 	for _, knower := range nodes {
 		if knower.identity == nil {
@@ -38,8 +40,8 @@ func compareIdentities(nodes []*checkedNode) {
 		}
 		for _, n := range nodes {
 			switch {
-			case n.identity != nil && n != knower && n.identity.ClusterID() == knower.identity.ClusterID():
-				n.compareIdentity(knower.identity)
+			case n.identity != nil && n != knower && (n.identity.ClusterID() == "" || n.identity.ClusterID() == knower.identity.ClusterID()):
+				n.compareIdentity(knower)
 			case n.empty:
 				n.missed(knower.identity)
 			}
@@ -48,11 +50,13 @@ func compareIdentities(nodes []*checkedNode) {
 }
 
 // compareIdentity notes what n is otherwise than knower has met it.
-func (n *checkedNode) compareIdentity(knower *raftnet.Identity) {
+func (n *checkedNode) compareIdentity(knower *checkedNode) {
 	p := problemJSON{Kind: problemDiffers, Part: partIdentity, File: n.path(raftnet.IdentityFile), Place: "its content"}
-	member, listed := knower.Table.Member(n.identity.ID)
-	seen := knower.Seen[n.identity.ID]
+	member, listed := knower.identity.Table.Member(n.identity.ID)
+	seen := knower.identity.Seen[n.identity.ID]
 	switch {
+	case listed && member.Incarnation != n.identity.Incarnation && n.identity.ClusterID() == "":
+		p.Message = fmt.Sprintf("%s is a new directory, and the cluster of the others was founded with another one of %s: do not start it; put that one back, or remove the node from its cluster and add it anew", n.Dir, n.ID)
 	case listed && member.Incarnation != n.identity.Incarnation:
 		p.Message = fmt.Sprintf("%s is another directory of %s than the one that its cluster knows: put that one back (this version cannot replace a node for good)", n.Dir, n.ID)
 	case seen.Starts > n.identity.Starts:

@@ -25,11 +25,23 @@ func tellCheck(w io.Writer, result checkJSON) {
 		fmt.Fprintln(w)
 	}
 	if result.OK {
-		fmt.Fprintln(w, "all is well")
+		fmt.Fprintln(w, verdict(result.Comparison))
 		return
 	}
 	for _, p := range result.Problems {
 		fmt.Fprintf(w, "%s: %s\n", strings.ToUpper(p.Kind), p.Message)
+	}
+}
+
+// verdict says that there are no problems, and no more than was looked at.
+func verdict(c *comparisonJSON) string {
+	switch {
+	case c == nil || len(c.NotCompared) == 0:
+		return "all is well"
+	case len(c.Digests) == 0:
+		return "each directory by itself is well, but nothing could be compared"
+	default:
+		return "each directory by itself is well, but not all could be compared"
 	}
 }
 
@@ -125,7 +137,7 @@ func stateText(s *checkedStateJSON) string {
 }
 
 func comparisonRows(c *comparisonJSON) [][]string {
-	rows := [][]string{{"compared", "nothing"}}
+	rows := [][]string{{"compared", "nothing could be compared"}}
 	if len(c.Digests) > 0 {
 		verdict := "the same"
 		if len(c.Differ) > 0 {

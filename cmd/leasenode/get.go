@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) getCommand() *cobra.Command {
-	var stale bool
+	var how reading
 	cmd := &cobra.Command{
 		Use:   "get KEY",
 		Short: "Show who owns a key",
@@ -25,15 +25,25 @@ perhaps old. A key that was never granted has epoch 0 and is no error.`,
   leasenode get orders/7 -o json`,
 		Args: cobra.ExactArgs(1),
 	}
-	cmd.Flags().BoolVar(&stale, "stale", false, "take what the asked node has, however old")
+	how.define(cmd)
 	cmd.RunE = a.action(func(ctx context.Context, args []string) error {
-		req := lease.GetRequest{Key: args[0]}
-		if stale {
-			req.Consistency = lease.Stale
-		}
-		return a.get(ctx, req)
+		return a.get(ctx, lease.GetRequest{Key: args[0], Consistency: how.consistency()})
 	})
 	return cmd
+}
+
+// reading is how recent an answer has to be.
+type reading struct{ stale bool }
+
+func (r *reading) define(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&r.stale, "stale", false, "take what the asked node has, however old")
+}
+
+func (r *reading) consistency() lease.Consistency {
+	if r.stale {
+		return lease.Stale
+	}
+	return lease.Linearizable
 }
 
 func (a *app) get(ctx context.Context, req lease.GetRequest) error {

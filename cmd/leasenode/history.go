@@ -13,27 +13,32 @@ import (
 )
 
 func (a *app) historyCommand() *cobra.Command {
-	return &cobra.Command{
+	var how reading
+	cmd := &cobra.Command{
 		Use:   "history [KEY]",
 		Short: "Show what was granted, for a key or for all",
 		Long: `Show every operation that was granted, oldest first, for one key or for all of them.
 
 It is bounded: old renewals go first, then old grants. The time is the leader's time of
-day, for reading; the order is that of the index.`,
+day, for reading; the order is that of the index.
+
+With --stale the node that is asked answers from what it has, without a leader too.`,
 		Example: `  leasenode history
   leasenode history orders/7 -o json`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: a.action(func(ctx context.Context, args []string) error {
-			req := lease.HistoryRequest{PageSize: lease.MaxPageSize}
-			if len(args) > 0 {
-				if err := lease.ValidateKey(args[0]); err != nil {
-					return err
-				}
-				req.Key = args[0]
-			}
-			return a.history(ctx, req)
-		}),
 	}
+	how.define(cmd)
+	cmd.RunE = a.action(func(ctx context.Context, args []string) error {
+		req := lease.HistoryRequest{PageSize: lease.MaxPageSize, Consistency: how.consistency()}
+		if len(args) > 0 {
+			if err := lease.ValidateKey(args[0]); err != nil {
+				return err
+			}
+			req.Key = args[0]
+		}
+		return a.history(ctx, req)
+	})
+	return cmd
 }
 
 type historyJSON struct {
@@ -61,13 +66,13 @@ func entryOf(e lease.Entry) entryJSON {
 
 func (a *app) history(ctx context.Context, req lease.HistoryRequest) error {
 	result := historyJSON{Entries: []entryJSON{}}
-	rows := [][]string{{"INDEX", "TIME", "OPERATION", "KEY", "OWNER", "EPOCH"}}
+	rows := [][]string{{"INDEX", "TIME (UTC)", "OPERATION", "KEY", "OWNER", "EPOCH"}}
 	err := a.pages(ctx, func(ctx context.Context, c cluster) (more bool, err error) {
 		page, err := c.History(ctx, req)
 		for _, e := range page.Entries {
 			result.Entries = append(result.Entries, entryOf(e))
 			rows = append(rows, []string{
-				strconv.FormatUint(e.Index, 10), e.Wall.Local().Format(time.DateTime),
+				strconv.FormatUint(e.Index, 10), e.Wall.UTC().Format(time.DateTime),
 				e.Op.String(), cell(e.Key), cell(e.Owner), strconv.FormatUint(e.Epoch, 10),
 			})
 		}

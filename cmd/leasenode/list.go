@@ -13,18 +13,22 @@ import (
 
 func (a *app) listCommand() *cobra.Command {
 	var held bool
+	var how reading
 	cmd := &cobra.Command{
 		Use:   "list [PREFIX]",
 		Short: "Show all keys, or those that begin with a prefix",
 		Long: `Show all keys that were ever granted, or those that begin with PREFIX, in the order
-of their bytes. The prefix is compared by bytes too: "a" finds "a", "a/1" and "ab".`,
+of their bytes. The prefix is compared by bytes too: "a" finds "a", "a/1" and "ab".
+
+With --stale the node that is asked answers from what it has, without a leader too.`,
 		Example: `  leasenode list
   leasenode list orders/ --held`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	cmd.Flags().BoolVar(&held, "held", false, "only keys that somebody owns now")
+	how.define(cmd)
 	cmd.RunE = a.action(func(ctx context.Context, args []string) error {
-		req := lease.ListRequest{PageSize: lease.MaxPageSize}
+		req := lease.ListRequest{PageSize: lease.MaxPageSize, Consistency: how.consistency()}
 		if len(args) > 0 {
 			req.Prefix = args[0]
 		}
@@ -60,11 +64,28 @@ func (a *app) list(ctx context.Context, req lease.ListRequest) error {
 	}
 	return a.show(result, func(w io.Writer) {
 		if len(result.Leases) == 0 {
-			fmt.Fprintln(w, "no such key")
+			fmt.Fprintln(w, noneOf(req))
 			return
 		}
 		columns(w, rows)
 	})
+}
+
+// noneOf says that nothing was found. Whether there are keys that nobody holds was not
+// asked.
+func noneOf(req lease.ListRequest) string {
+	what := "no such key"
+	if req.Selection == lease.HeldOnly {
+		what = "nobody holds such a key now"
+	}
+	switch {
+	case req.Prefix != "":
+		return fmt.Sprintf("%s: none that begins with %s", what, cell(req.Prefix))
+	case req.Selection == lease.HeldOnly:
+		return "nobody holds a key now"
+	default:
+		return "no key was ever granted"
+	}
 }
 
 func listRow(answer lease.Answer) []string {
