@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,7 +57,7 @@ fenced; 3 if the key was held until --wait was over; 126 if COMMAND cannot be ex
 	flags := cmd.Flags()
 	flags.StringVar(&r.owner, "owner", "", "who asks, as others will see it; made of the host's name, the process id and chance if not given")
 	flags.DurationVar(&r.ttl, "ttl", defaultTTL, "how long the lease lasts unless it is renewed: 100ms to 24h")
-	flags.DurationVar(&r.wait, "wait", 0, "how long to wait for the key; for ever if not given")
+	flags.DurationVar(&r.wait, "wait", 0, "how long to wait for the key, and --timeout at least for the cluster to answer; for ever if not given")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.running = true
 		r.forEver = !cmd.Flags().Changed("wait")
@@ -214,7 +215,7 @@ func (r *lockRun) try(ctx context.Context, h *holder.Holder, end time.Time) (*ho
 		defer cancel()
 	}
 	slow := time.AfterFunc(r.app.timeout, func() {
-		r.say("waiting for %q: the cluster has not answered for %s (asked %v)", r.key, length(r.app.timeout), r.app.endpoints)
+		r.say("waiting for %q: the cluster has not answered for %s (asked %s)", r.key, length(r.app.timeout), strings.Join(r.app.endpoints, ", "))
 	})
 	defer slow.Stop()
 	return h.Acquire(ctx, r.key)

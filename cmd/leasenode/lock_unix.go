@@ -185,7 +185,11 @@ func (g *guard) heed(n note) (done bool, err error) {
 	case noteFenced:
 		g.tell()
 	case noteKilled:
-		r.say("killed %s: it did not end in time", r.command[0])
+		if fence, fenced := errors.AsType[*lease.FencedError](g.lease.Check()); fenced && fence.Reason == lease.ReasonLost {
+			r.say("killed %s at once: its lease is over", r.command[0])
+		} else {
+			r.say("killed %s: it did not end in time", r.command[0])
+		}
 	case noteFailed:
 		return true, &exitError{code: int(n.number), err: fmt.Errorf("cannot run %q: %s", r.command[0], n.text)}
 	case noteEnded:
