@@ -21,7 +21,7 @@ import (
 
 // maxReadBytes is the size up to which a request is read, so that it can be refused
 // with a reason. gRPC itself cuts off what is larger, with RESOURCE_EXHAUSTED.
-const maxReadBytes = 8 * wire.MaxRequestBytes
+const maxReadBytes = 2 * wire.MaxRequestBytes
 
 // envelope is a request on its way from the codec to the handler.
 type envelope struct {

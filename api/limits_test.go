@@ -160,7 +160,7 @@ func wantInvalid(t *testing.T, err error, field string) {
 
 func TestARequestThatIsTooLargeIsRefusedWithAReason(t *testing.T) {
 	n := startLeader(t)
-	for _, size := range []int{wire.MaxRequestBytes - 4, wire.MaxRequestBytes - 3, 5 << 20} {
+	for _, size := range []int{wire.MaxRequestBytes - 4, wire.MaxRequestBytes - 3, 3 * wire.MaxRequestBytes / 2} {
 		raw, err := proto.Marshal(&leasepb.GetRequest{Key: make([]byte, size)})
 		if err != nil {
 			t.Fatal(err)

@@ -21,6 +21,9 @@ const (
 	minPingInterval = 5 * time.Second
 	// connectTimeout bounds the handshake of a connection.
 	connectTimeout = 10 * time.Second
+	// maxStreams is how many calls one connection may have under way. With maxReadBytes
+	// it bounds the memory that a connection can take up.
+	maxStreams = 1000
 )
 
 // NewPublicServer returns the server of the API port: LeaseService, which passes on
@@ -61,6 +64,7 @@ func newServer(n Node, first ...grpc.UnaryServerInterceptor) *grpc.Server {
 		grpc.ChainUnaryInterceptor(append(first, guard.status, guard.recover, giveDeadline)...),
 		grpc.ChainStreamInterceptor(guard.recoverStream),
 		grpc.ForceServerCodecV2(newCodec()),
+		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxRecvMsgSize(maxReadBytes),
 		grpc.MaxSendMsgSize(wire.MaxAnswerBytes),
 		grpc.ConnectionTimeout(connectTimeout),

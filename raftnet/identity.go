@@ -62,8 +62,10 @@ type Identity struct {
 	// Incarnation names one life of the directory: random, made with it.
 	Incarnation string `json:"incarnation"`
 	// Starts counts the starts of a process on the directory, and Boot, random, names
-	// this one: so connections of an earlier one, older copies of the directory, and two
-	// processes on copies of it can be told apart.
+	// this one: so connections of an earlier one, copies of the directory from before its
+	// last start, and two processes on copies of it can be told apart. A copy that was
+	// made while the last start ran cannot, if it takes the directory's place: only the
+	// node itself knew what it has written since.
 	Starts uint64 `json:"starts"`
 	Boot   string `json:"boot"`
 	// Table is who founded the cluster; empty until it is founded.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/leasenode/leasenode/lease"
 	"github.com/leasenode/leasenode/raftnet"
@@ -37,6 +38,8 @@ type Parts struct {
 // network and disk.
 func SystemParts(logger hclog.Logger) Parts {
 	var dialer net.Dialer
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return Parts{
 		Clock:        lease.NewSystemClock(),
 		Logger:       logger,
@@ -46,6 +49,6 @@ func SystemParts(logger hclog.Logger) Parts {
 		Exit:         exit,
 		NewTransport: raftnet.NewTransport,
 		Tuning:       raftnet.DefaultTuning(),
-		Registry:     prometheus.NewRegistry(),
+		Registry:     registry,
 	}
 }

@@ -48,12 +48,12 @@ func (e *StorageError) Unwrap() error { return e.Err }
 // itself when there is space.
 type FullError struct {
 	Dir string
-	// Free is how many bytes are free, Reserve how many have to be.
+	// Free is how many bytes are free, Reserve how many have to be for the node to go on.
 	Free, Reserve uint64
 }
 
 func (e *FullError) Error() string {
-	return fmt.Sprintf("the disk of %s is full: %d bytes are free, and a node keeps %d in reserve: free some space; the node goes on by itself then", e.Dir, e.Free, e.Reserve)
+	return fmt.Sprintf("the disk of %s is full: %d bytes are free, and it takes %d for this node to go on, which it then does by itself: free some space", e.Dir, e.Free, e.Reserve)
 }
 
 // GapError says that log and snapshots do not join: a state cannot be made of them

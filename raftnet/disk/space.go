@@ -64,7 +64,8 @@ func (s *space) admit(size uint64) error {
 	}
 	if s.full.Load() {
 		s.metrics.refused.Inc()
-		return &FullError{Dir: s.dir, Free: s.left, Reserve: s.neededLocked()}
+		needed := s.neededLocked()
+		return &FullError{Dir: s.dir, Free: s.left, Reserve: needed + slack(needed)}
 	}
 	s.left -= min(s.left, copiesOfAChange*size)
 	return nil
