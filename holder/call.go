@@ -102,7 +102,8 @@ func read[R answered](ctx context.Context, c *Client, consistency lease.Consiste
 // reads, and mutations that a repetition finds done.
 func call[R answered](ctx context.Context, c *conns, a attempt[R]) (R, error) {
 	var none R
-	var last, unknown error // of the latest try, and of the latest that may have been done
+	var last telling
+	var unknown error // of the latest try that may have been done
 	for n := 0; ; n++ {
 		target, err := c.pick()
 		if err != nil {
@@ -129,12 +130,26 @@ func call[R answered](ctx context.Context, c *conns, a attempt[R]) (R, error) {
 		if ctx.Err() == nil { // else the node was not given its time
 			c.unlearn(target, failed)
 		}
-		if last == nil || ctx.Err() == nil { // a try that was cut off explains nothing
-			last = err
-		}
+		last.take(ctx, failed, err)
 		if !pause(ctx, n) {
-			return none, giveUp(ctx, last, unknown)
+			return none, giveUp(ctx, last.err, unknown)
 		}
+	}
+}
+
+// telling is the error, of those of several tries, that tells most: the latest, but
+// rather what a node has answered than that one could not be reached, and nothing of a
+// try that was cut off.
+type telling struct {
+	err      error
+	answered bool
+}
+
+// take takes in err, which explains how a try failed.
+func (t *telling) take(ctx context.Context, failed, err error) {
+	answered := wire.Answered(failed)
+	if t.err == nil || ctx.Err() == nil && (answered || !t.answered) {
+		t.err, t.answered = err, answered
 	}
 }
 
@@ -154,7 +169,7 @@ func giveUp(ctx context.Context, last, unknown error) error {
 // answered or ctx ends.
 func callAny[R any](ctx context.Context, c *conns, do func(context.Context, grpc.ClientConnInterface) (R, error)) (R, error) {
 	var none R
-	var last error
+	var last telling
 	for n := 0; ; n++ {
 		for _, addr := range c.endpoints {
 			conn, err := c.conn(addr)
@@ -171,15 +186,13 @@ func callAny[R any](ctx context.Context, c *conns, do func(context.Context, grpc
 			if !errors.Is(err, lease.ErrUnavailable) {
 				return none, err
 			}
-			if last == nil || ctx.Err() == nil {
-				last = fmt.Errorf("no answer from any endpoint, the latest asked is %s: %w", addr, err)
-			}
+			last.take(ctx, failed, fmt.Errorf("no answer from any endpoint, the latest asked is %s: %w", addr, err))
 			if ctx.Err() != nil {
-				return none, giveUp(ctx, last, nil)
+				return none, giveUp(ctx, last.err, nil)
 			}
 		}
 		if !pause(ctx, n) {
-			return none, giveUp(ctx, last, nil)
+			return none, giveUp(ctx, last.err, nil)
 		}
 	}
 }

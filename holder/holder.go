@@ -107,7 +107,7 @@ func (h *Holder) Acquire(ctx context.Context, key string) (*Lease, error) {
 	}
 	answer, sent, err := h.acquire(ctx, key)
 	if err != nil {
-		return nil, fmt.Errorf("acquire %q: %w", key, err)
+		return nil, h.about("acquire", key, err)
 	}
 	l := &Lease{holder: h, key: key, epoch: answer.Record.Epoch, floor: answer.Record.ForgottenAtEpoch, entry: entry{index: -1}}
 	if err := h.begin(l, proof{sent: sent, remaining: min(answer.Remaining, h.terms.ttl)}); err != nil {

@@ -146,7 +146,7 @@ func (h *Holder) renewOne(ctx context.Context, l *Lease) error {
 	var outcome lease.Outcome
 	sent := h.ask(ctx, func(ctx context.Context) { outcome.Answer, outcome.Err = h.store.Renew(ctx, l.renewRequest()) })
 	if err := l.settle(sent, outcome); err != nil {
-		return fmt.Errorf("renew %q: %w", l.key, err)
+		return h.about("renew", l.key, err)
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func (h *Holder) forgetOne(ctx context.Context, l *Lease) error {
 	case isLost:
 		l.lostLocked(lost)
 	}
-	return fmt.Errorf("forget %q: %w", l.key, err)
+	return h.about("forget", l.key, err)
 }
 
 // releaseOne gives l back, whose turn the caller has.
@@ -180,7 +180,15 @@ func (h *Holder) releaseOne(ctx context.Context, l *Lease) error {
 		_, err = h.store.Release(ctx, lease.ReleaseRequest{Key: l.key, Owner: l.Owner(), Epoch: l.epoch})
 	})
 	if err != nil {
-		return fmt.Errorf("release %q: %w", l.key, err)
+		return h.about("release", l.key, err)
 	}
 	return nil
+}
+
+// about says in err, an error of the store, what was asked for. A [*Client] has said it.
+func (h *Holder) about(op, key string, err error) error {
+	if _, ok := h.store.(*Client); ok {
+		return err
+	}
+	return fmt.Errorf("%s %q: %w", op, key, err)
 }

@@ -45,7 +45,7 @@ if there was one. Keep the id to yourself, it can take the grant.`,
 		Example: `  leasenode acquire orders/7 --owner worker-1
   leasenode acquire orders/7 --owner worker-2 --ttl 1m --wait 30s
   leasenode acquire orders/7 --owner worker-1 --attr addr=10.0.0.5:8080 --attr version=3`,
-		Args: cobra.ExactArgs(1),
+		Args: oneKey,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&try.req.Owner, "owner", "", "who asks, as others will see it")
@@ -94,6 +94,9 @@ func (q *acquisition) run(ctx context.Context) error {
 		answer, err := q.poll(ctx, c)
 		if errors.Is(err, lease.ErrOutcomeUnknown) {
 			return &attemptError{requestID: q.req.RequestID, err: err}
+		}
+		if lease.CodeOf(err) == lease.CodeHeld && q.wait == 0 {
+			return fmt.Errorf("%w (--wait 1m does so for a minute)", err)
 		}
 		if err != nil {
 			return err
@@ -162,6 +165,6 @@ func pollPause(err error) time.Duration {
 func (a *app) granted(w io.Writer, answer lease.Answer, ttl time.Duration) {
 	r := answer.Record
 	fmt.Fprintf(w, "%s is yours: epoch %d, %s left\n\n", cell(r.Key), r.Epoch, length(answer.Remaining))
-	fmt.Fprintf(w, "  keep it     %s\n", a.suggest("renew", r, "--ttl", ttl.String()))
+	fmt.Fprintf(w, "  keep it     %s\n", a.suggest("renew", r, "--ttl", brief(ttl)))
 	fmt.Fprintf(w, "  give it up  %s\n", a.suggest("release", r))
 }

@@ -32,7 +32,7 @@ The keys of a run begin with a prefix of its own. Keys are for ever: use a clust
 that you can throw away.`,
 		Example: `  leasenode bench --op acquire,renew --clients 64 --duration 10s
   leasenode bench --op get --stale --count 100000 -o json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&plan.ops, "op", benchOps, "what to measure: a list of acquire, renew, release, get")
@@ -42,8 +42,10 @@ that you can throw away.`,
 	flags.IntVar(&plan.keys, "keys", 1000, "how many keys to acquire beforehand; for release at least --count")
 	flags.DurationVar(&plan.ttl, "ttl", 5*time.Minute, "the ttl to ask for; longer than a run, so that no lease ends in it")
 	flags.BoolVar(&stale, "stale", false, "let get take what the asked node has, however old")
-	cmd.MarkFlagsMutuallyExclusive("duration", "count")
 	cmd.RunE = a.action(func(ctx context.Context, _ []string) error {
+		if cmd.Flags().Changed("duration") && cmd.Flags().Changed("count") {
+			return usagef("--duration and --count are both given: an operation is measured for the one or the other")
+		}
 		plan.timeout = a.timeout
 		if stale {
 			plan.consistency = lease.Stale
@@ -57,6 +59,18 @@ that you can throw away.`,
 }
 
 var benchOps = []string{"acquire", "renew", "release", "get"}
+
+// completeOps completes the last of the operations in a list.
+func completeOps(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	given := typed[:strings.LastIndex(typed, ",")+1]
+	var lists []string
+	for _, op := range benchOps {
+		if !slices.Contains(strings.Split(given, ","), op) {
+			lists = append(lists, given+op)
+		}
+	}
+	return lists, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
 
 // benchPlan is what a bench is asked for.
 type benchPlan struct {

@@ -33,13 +33,13 @@ null for what is not there; a problem is {"kind","dir","part","file","place","in
 "message"}, and its kind is damaged, differs or newer: written by a newer leasenode. The
 documentation on running a cluster has every field.
 
-Exit codes: 0 all is well, 13 something is damaged or differs, 1 it could not be
-checked: the directory is in use, is none of a node, cannot be read, or needs a newer
-leasenode; 2 usage.`,
+Exit codes: 0 all is well, as far as it could be compared, which the last line says; 13
+something is damaged or differs; 1 it could not be checked: the directory is in use, is
+none of a node, cannot be read, or needs a newer leasenode; 2 usage.`,
 		Example: `  leasenode check /var/lib/leasenode
   leasenode check leasenode-data
   leasenode check n1-copy n2-copy n3-copy -o json | jq '.problems[].message'`,
-		Args:              cobra.MinimumNArgs(1),
+		Args:              arguments{what: "DIR", min: 1}.check,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 		RunE:              a.action(a.check),
 	}

@@ -56,7 +56,7 @@ func (n *checkedNode) compareIdentity(knower *checkedNode) {
 	seen := knower.identity.Seen[n.identity.ID]
 	switch {
 	case listed && member.Incarnation != n.identity.Incarnation && n.identity.ClusterID() == "":
-		p.Message = fmt.Sprintf("%s is a new directory, and the cluster of the others was founded with another one of %s: do not start it; put that one back, or remove the node from its cluster and add it anew", n.Dir, n.ID)
+		p.Message = fmt.Sprintf("%s is a new directory, and the cluster of the others was founded with another one of %s: do not start it; put that one back (this version cannot replace a node for good)", n.Dir, n.ID)
 	case listed && member.Incarnation != n.identity.Incarnation:
 		p.Message = fmt.Sprintf("%s is another directory of %s than the one that its cluster knows: put that one back (this version cannot replace a node for good)", n.Dir, n.ID)
 	case seen.Starts > n.identity.Starts:

@@ -152,7 +152,7 @@ state  held, 12s left
 owner  "the owner"
 epoch  1
 `)
-	check(t, "renew", i.run("renew", "k", "--owner", "the owner", "--epoch", "1", "--ttl", "1m").stdout, "k is still yours: epoch 1, 1m0s left\n")
+	check(t, "renew", i.run("renew", "k", "--owner", "the owner", "--epoch", "1", "--ttl", "1m").stdout, "k is still yours: epoch 1, 1m left\n")
 	check(t, "forget", i.run("forget", "k", "--owner", "the owner", "--epoch", "1").stdout, "k: whatever was written up to epoch 1 counts as erased\n")
 	check(t, "release", i.run("release", "k", "--owner", "the owner", "--epoch", "1").stdout, "k is free: epoch 1 was released\n")
 	check(t, "release again", i.run("release", "k", "--owner", "the owner", "--epoch", "1").stdout, "k was free already: epoch 1 was over\n")
@@ -166,14 +166,14 @@ forgotten   up to epoch 1
 k    free   "the owner"  1      1
 `)
 	check(t, "status", i.run("status").stdout, `cluster  c1
-leader   nobody now: nothing can be granted until a majority of the nodes is back
+leader   not known: the node that was asked knows no leader, though 2 of 3 nodes do; ask one of those
 term     7
 state    2 of 3 nodes compared at index 11: the same
 
 NODE  ROLE      HEALTHY  APPLIED  DIGEST  CLIENT ADDRESS  PEER ADDRESS
 n1    follower  yes      12       aa      h:2             h:1
 n2    follower  yes      11       aa      h:4             h:3
-n3    follower  no       -        -       -               h:5
+n3    -         down     -        -       -               h:5
 `)
 }
 
@@ -215,11 +215,13 @@ func TestPages(t *testing.T) {
 }
 
 func TestStale(t *testing.T) {
-	seen := &consistencyStore{}
-	i := invocation{cluster: fakeCluster{Store: seen}}
-	i.run("get", "k")
-	i.run("get", "k", "--stale")
-	check(t, "consistency", fmt.Sprint(seen.got), fmt.Sprint([]lease.Consistency{lease.Linearizable, lease.Stale}))
+	for _, command := range []string{"get k", "list", "history k"} {
+		seen := &consistencyStore{}
+		i := invocation{cluster: fakeCluster{Store: seen}}
+		i.run(strings.Fields(command)...)
+		i.run(strings.Fields(command + " --stale")...)
+		check(t, command, fmt.Sprint(seen.got), fmt.Sprint([]lease.Consistency{lease.Linearizable, lease.Stale}))
+	}
 }
 
 type consistencyStore struct {
@@ -230,4 +232,14 @@ type consistencyStore struct {
 func (s *consistencyStore) Get(_ context.Context, req lease.GetRequest) (lease.Answer, error) {
 	s.got = append(s.got, req.Consistency)
 	return lease.Answer{Record: lease.Record{Key: req.Key}}, nil
+}
+
+func (s *consistencyStore) List(_ context.Context, req lease.ListRequest) (lease.ListPage, error) {
+	s.got = append(s.got, req.Consistency)
+	return lease.ListPage{}, nil
+}
+
+func (s *consistencyStore) History(_ context.Context, req lease.HistoryRequest) (lease.HistoryPage, error) {
+	s.got = append(s.got, req.Consistency)
+	return lease.HistoryPage{}, nil
 }

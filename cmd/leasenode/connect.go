@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"net"
+	"strconv"
 	"strings"
 
 	"github.com/leasenode/leasenode/holder"
@@ -29,8 +31,26 @@ func dialCluster(endpoints []string) (cluster, error) {
 	return client, nil
 }
 
+// validEndpoints returns what is wrong with the endpoints of the global flags.
+func (a *app) validEndpoints() error {
+	if len(a.endpoints) == 0 {
+		return usagef("--endpoints is empty: name at least one node as host:port")
+	}
+	for _, endpoint := range a.endpoints {
+		host, port, err := net.SplitHostPort(endpoint)
+		n, fault := strconv.ParseUint(port, 10, 16)
+		if err != nil || fault != nil || n == 0 || host == "" || strings.ContainsAny(host, "/ ") {
+			return usagef("--endpoints has %q: it must be of the form host:port, with a port from 1 to 65535, as in 127.0.0.1:7201", endpoint)
+		}
+	}
+	return nil
+}
+
 // withCluster calls f with the cluster of the global flags.
 func (a *app) withCluster(f func(cluster) error) error {
+	if err := a.validEndpoints(); err != nil {
+		return err
+	}
 	c, err := a.dial(a.endpoints)
 	if err != nil {
 		return err

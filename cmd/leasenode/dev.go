@@ -120,6 +120,7 @@ type devMember struct {
 	id                string
 	dir, log          string
 	apiAddr, peerAddr string
+	httpAddr          string   // "" for none
 	args              []string // of the process
 }
 
@@ -141,7 +142,8 @@ func (p devPlan) members() []devMember {
 			"--max-keys", strconv.FormatUint(p.maxKeys, 10), "--log-level", p.logLevel.value,
 		}
 		if p.httpPort != 0 {
-			m.args = append(m.args, "--http-addr", address(p.httpPort+k))
+			m.httpAddr = address(p.httpPort + k)
+			m.args = append(m.args, "--http-addr", m.httpAddr)
 		}
 	}
 	return members

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -118,23 +119,58 @@ func (c *control) serve(ctx context.Context, conn net.Conn) controlReply {
 
 func (a *app) devRestartCommand(plan *devPlan) *cobra.Command {
 	return &cobra.Command{
-		Use:   "restart NODE",
-		Short: "Have the running dev bring a node back",
-		Long: `Have the "leasenode dev" that runs in --data-dir bring a node back, and wait until it
-is healthy. A node that still runs is stopped cleanly first.`,
+		Use:   "restart NODE...",
+		Short: "Have the running dev bring nodes back",
+		Long: `Have the "leasenode dev" that runs in --data-dir bring nodes back, and wait until they
+are healthy. A node that still runs is stopped cleanly first. Where a majority is down,
+name enough of them to have one again: a node without a majority does not get healthy.`,
 		Example: `  leasenode dev restart n2
+  leasenode dev restart n2 n3
   leasenode dev restart n2 --data-dir /tmp/five`,
-		Args: cobra.ExactArgs(1),
-		RunE: a.action(func(ctx context.Context, args []string) error {
-			reply, err := askControl(ctx, plan.dir, args[0])
-			if err != nil {
-				return err
+		Args: arguments{what: "NODE", min: 1}.check,
+		ValidArgsFunction: func(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+			dir := plan.dir
+			if value, ok := lookup(a.env, envName("data-dir")); ok && !cmd.Flags().Changed("data-dir") {
+				dir = value
 			}
-			return a.show(reply, func(w io.Writer) {
-				fmt.Fprintf(w, "%s is back: process %d\n", args[0], reply.PID)
-			})
-		}),
+			var ids []string
+			for _, node := range layoutDirs(dir) {
+				if id := filepath.Base(node); !slices.Contains(given, id) {
+					ids = append(ids, id)
+				}
+			}
+			return ids, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: a.action(func(ctx context.Context, args []string) error { return a.devRestart(ctx, plan.dir, args) }),
 	}
+}
+
+// restartedJSON is a node that is back; each has a line of its own.
+type restartedJSON struct {
+	ID  string `json:"id"`
+	PID int    `json:"pid"`
+}
+
+// devRestart asks for all nodes at once: none may be able to get healthy without the
+// others. It tells about each, in the order of ids, and fails if one did not come back.
+func (a *app) devRestart(ctx context.Context, dir string, ids []string) error {
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	replies, faults := make([]controlReply, len(ids)), make([]error, len(ids))
+	var asking sync.WaitGroup
+	for i, id := range ids {
+		asking.Go(func() { replies[i], faults[i] = askControl(ctx, dir, id) })
+	}
+	asking.Wait()
+	for i, id := range ids {
+		if faults[i] != nil {
+			continue
+		}
+		back := restartedJSON{ID: id, PID: replies[i].PID}
+		if err := a.show(back, func(w io.Writer) { fmt.Fprintf(w, "%s is back: process %d\n", id, back.PID) }); err != nil {
+			return err
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // askControl asks the dev that runs in dir to bring a node back.

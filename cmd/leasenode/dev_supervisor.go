@@ -15,6 +15,7 @@ import (
 const (
 	startTimeout   = time.Minute      // until all nodes of a new cluster are healthy
 	restartTimeout = 30 * time.Second // until a node that was brought back is
+	companyTimeout = 5 * time.Second  // until it is told that there is no majority for it
 	stopTimeout    = 15 * time.Second // until a node that was asked to stop is killed
 	statusTimeout  = 2 * time.Second
 	statusPause    = 50 * time.Millisecond
@@ -194,7 +195,8 @@ func (s *supervisor) restart(ctx context.Context, id string) (*nodeProcess, erro
 	}
 }
 
-// healthy waits until the node of p says that it is.
+// healthy waits until the node of p says that it is. It does not wait for long where
+// there is no majority.
 func (s *supervisor) healthy(ctx context.Context, p *nodeProcess) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, restartTimeout, fmt.Errorf("%s runs, but is not healthy after %v; see %s", p.describe(), restartTimeout, p.member.log))
 	defer cancel()
@@ -203,12 +205,18 @@ func (s *supervisor) healthy(ctx context.Context, p *nodeProcess) error {
 		return err
 	}
 	defer func() { _ = c.Close() }()
+	company := time.Now() // when it last had a majority, or nothing was known
 	for {
 		status, err := askStatus(ctx, c)
-		for _, m := range status.Members {
-			if err == nil && m.ID == p.member.id && m.Healthy {
-				return nil
-			}
+		if err == nil && healthyIn(status, p.member.id) {
+			return nil
+		}
+		down := silentMembers(status)
+		if err != nil || len(down) < (len(s.members)+1)/2 {
+			company = time.Now()
+		}
+		if time.Since(company) > companyTimeout {
+			return s.alone(p, down)
 		}
 		select {
 		case <-p.done:
@@ -218,6 +226,34 @@ func (s *supervisor) healthy(ctx context.Context, p *nodeProcess) error {
 		case <-time.After(statusPause):
 		}
 	}
+}
+
+// alone is the error for a node that runs while so many others are down that there is no
+// majority.
+func (s *supervisor) alone(p *nodeProcess, down []string) error {
+	words := append([]string{"dev", "restart", p.member.id}, down...)
+	return fmt.Errorf("%s runs, but only %d of %d nodes do, which is no majority: nothing can be granted; bring back others too: %s",
+		p.describe(), len(s.members)-len(down), len(s.members), s.app.commandLine(append(words, "--data-dir", s.plan.dir)...))
+}
+
+func healthyIn(status holder.Status, id string) bool {
+	for _, m := range status.Members {
+		if m.ID == id {
+			return m.Healthy
+		}
+	}
+	return false
+}
+
+// silentMembers returns those that did not answer.
+func silentMembers(status holder.Status) []string {
+	var ids []string
+	for _, m := range status.Members {
+		if !answered(m) {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
 }
 
 // stopAll stops all nodes.

@@ -29,19 +29,29 @@ type devNodeJSON struct {
 	PeerAddr string `json:"peer_addr"`
 	PID      int    `json:"pid"`
 	Log      string `json:"log"`
+	// HTTPAddr is there only if the nodes have one.
+	HTTPAddr string `json:"http_addr,omitempty"`
 }
 
 func (s *supervisor) tellReady(status holder.Status) error {
 	result := devJSON{Leader: status.Leader, Nodes: []devNodeJSON{}}
-	rows := [][]string{{"  NODE", "ROLE", "CLIENT ADDRESS", "PROCESS", "LOG"}}
+	head := []string{"  NODE", "ROLE", "CLIENT ADDRESS"}
+	if s.plan.httpPort != 0 {
+		head = append(head, "HTTP ADDRESS")
+	}
+	rows := [][]string{append(head, "PROCESS", "LOG")}
 	for _, m := range s.members {
 		pid := s.current[m.id].pid()
 		role := "follower"
 		if m.id == status.Leader {
 			role = "leader"
 		}
-		result.Nodes = append(result.Nodes, devNodeJSON{ID: m.id, APIAddr: m.apiAddr, PeerAddr: m.peerAddr, PID: pid, Log: m.log})
-		rows = append(rows, []string{"  " + m.id, role, m.apiAddr, strconv.Itoa(pid), m.log})
+		result.Nodes = append(result.Nodes, devNodeJSON{ID: m.id, APIAddr: m.apiAddr, PeerAddr: m.peerAddr, PID: pid, Log: m.log, HTTPAddr: m.httpAddr})
+		row := []string{"  " + m.id, role, m.apiAddr}
+		if m.httpAddr != "" {
+			row = append(row, m.httpAddr)
+		}
+		rows = append(rows, append(row, strconv.Itoa(pid), m.log))
 	}
 	return s.app.show(result, func(w io.Writer) {
 		fmt.Fprintf(w, "The cluster runs, and %s leads.\n\n", status.Leader)

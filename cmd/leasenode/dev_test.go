@@ -1,14 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/leasenode/leasenode/holder"
 )
 
 // TestDevLife is the life of a cluster as its user sees it: it serves from every
@@ -170,6 +174,54 @@ func TestDevRestartsRunningNode(t *testing.T) {
 	if got.code != exitFailed || !strings.Contains(got.stderr, `there is no node "n4" here`) {
 		t.Errorf("%+v", got)
 	}
+}
+
+// TestDevTellsHTTPAddresses holds that the table has them, if there are any.
+func TestDevTellsHTTPAddresses(t *testing.T) {
+	for port, want := range map[int]bool{0: false, 7301: true} {
+		var stdout bytes.Buffer
+		a := &app{process: process{name: "leasenode", stdout: &stdout}, output: newChoice("table", "json")}
+		s, err := newSupervisor(a, devPlan{nodes: 1, dir: "d", apiPort: 7201, peerPort: 7101, httpPort: port, logLevel: newLogLevel()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.current["n1"] = &nodeProcess{cmd: &exec.Cmd{Process: &os.Process{Pid: 1}}}
+		if err := s.tellReady(holder.Status{Leader: "n1"}); err != nil {
+			t.Fatal(err)
+		}
+		check(t, stdout.String(), strings.Contains(stdout.String(), "HTTP ADDRESS") && strings.Contains(stdout.String(), address(7301)), want)
+	}
+}
+
+// TestDevWithoutMajority holds that a node that is brought back without company is told
+// so, with the command that helps, and that nodes can be brought back together.
+func TestDevWithoutMajority(t *testing.T) {
+	ports := freePorts(t, 2*maxDevNodes)
+	d := &devCluster{dir: t.TempDir(), nodes: 3, api: ports}
+	d.args = []string{
+		"dev", "--data-dir", d.dir, "--api-port", strconv.Itoa(ports),
+		"--peer-port", strconv.Itoa(ports + 3), "--http-port", strconv.Itoa(ports + 6), "-o", "json",
+	}
+	d.start(t)
+	check(t, "HTTP address", d.ready.Nodes[2].HTTPAddr, address(ports+8))
+	for _, n := range d.ready.Nodes {
+		d.kill(t, n.ID)
+	}
+	alone := launch(t, "dev", "restart", "n1", "--data-dir", d.dir).finish(t)
+	for _, want := range []string{"only 1 of 3 nodes do, which is no majority", "dev restart n1 n2 n3 --data-dir " + d.dir} {
+		if alone.code != exitFailed || !strings.Contains(alone.stderr, want) {
+			t.Errorf("no %q in %+v", want, alone)
+		}
+	}
+	together := launch(t, "dev", "restart", "n3", "n2", "n4", "n3", "--data-dir", d.dir).finish(t)
+	check(t, "code with one that is not there", together.code, exitFailed)
+	check(t, "lines", strings.Count(together.stdout, "\n"), 2)
+	check(t, "one named twice is restarted once", strings.Contains(together.stderr, "ended"), false)
+	if !strings.HasPrefix(together.stdout, "n2 is back: process ") || !strings.Contains(together.stdout, "\nn3 is back: process ") || !strings.Contains(together.stderr, `there is no node "n4" here`) {
+		t.Errorf("%+v", together)
+	}
+	check(t, "healthy nodes", strings.Count(d.client(t, "status").stdout, `"healthy":true`), 3)
+	d.stopsCleanly(t, d.interrupt)
 }
 
 func TestDevPortInUse(t *testing.T) {

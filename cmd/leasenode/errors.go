@@ -100,11 +100,28 @@ func (a *app) message(err error) string {
 	case errors.As(err, &attempt):
 		return text + "; repeat the command with --request-id " + attempt.requestID
 	case lease.CodeOf(err) == lease.CodeUnavailable:
-		return fmt.Sprintf(`%s (asked %s; see "leasenode status", or start a cluster here with "leasenode dev")`, text, strings.Join(a.endpoints, ", "))
+		return fmt.Sprintf(`%s (asked %s; %s)`, text, strings.Join(a.endpoints, ", "), a.remedy())
 	default:
 		return text
 	}
 }
+
+// remedy says what to do when nobody answered, or nobody who could.
+func (a *app) remedy() string {
+	if a.command == "leasenode status" {
+		return `look whether the nodes run, or start a cluster here with "leasenode dev"`
+	}
+	return `see "leasenode status", or start a cluster here with "leasenode dev"`
+}
+
+// readError is the failure of a call that changes nothing: that it was "certainly not
+// done" goes without saying.
+type readError struct{ err error }
+
+func (e *readError) Error() string {
+	return strings.ReplaceAll(e.err.Error(), lease.ErrUnavailable.Error(), "unavailable, try again")
+}
+func (e *readError) Unwrap() error { return e.err }
 
 // errorJSON is what -o json prints for a failure.
 type errorJSON struct {

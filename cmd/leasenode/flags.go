@@ -39,6 +39,9 @@ func describeFlags(cmd *cobra.Command) {
 		if f.Name == "data-dir" {
 			complete = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 		}
+		if f.Name == "op" {
+			complete = completeOps
+		}
 		if err := cmd.RegisterFlagCompletionFunc(f.Name, complete); err != nil {
 			panic(err) // the flag is described twice: a mistake in this program
 		}

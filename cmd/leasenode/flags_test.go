@@ -80,7 +80,8 @@ func TestWords(t *testing.T) {
 	}
 	for in, want := range map[time.Duration]string{
 		12345 * time.Millisecond: "12.3s", 999 * time.Microsecond: "1ms", 0: "0s", 100 * time.Millisecond: "100ms",
-		61234 * time.Millisecond: "1m1s", 24 * time.Hour: "24h0m0s",
+		61234 * time.Millisecond: "1m1s", 24 * time.Hour: "24h", 10 * time.Hour: "10h",
+		10 * time.Minute: "10m", 90 * time.Minute: "1h30m", 10 * time.Second: "10s",
 	} {
 		check(t, "length", length(in), want)
 	}

@@ -23,7 +23,7 @@ node that is asked answers from what it has: quicker, without a leader too, and
 perhaps old. A key that was never granted has epoch 0 and is no error.`,
 		Example: `  leasenode get orders/7
   leasenode get orders/7 -o json`,
-		Args: cobra.ExactArgs(1),
+		Args: oneKey,
 	}
 	how.define(cmd)
 	cmd.RunE = a.action(func(ctx context.Context, args []string) error {
@@ -55,7 +55,7 @@ func (a *app) get(ctx context.Context, req lease.GetRequest) error {
 		defer cancel()
 		answer, err := c.Get(ctx, req)
 		if err != nil {
-			return err
+			return &readError{err}
 		}
 		return a.show(recordOf(answer.Record, answer.Remaining), func(w io.Writer) { tellRecord(w, answer) })
 	})

@@ -25,7 +25,7 @@ day, for reading; the order is that of the index.
 With --stale the node that is asked answers from what it has, without a leader too.`,
 		Example: `  leasenode history
   leasenode history orders/7 -o json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments{what: "KEY", max: 1}.check,
 	}
 	how.define(cmd)
 	cmd.RunE = a.action(func(ctx context.Context, args []string) error {

@@ -36,7 +36,7 @@ func (a *app) renewCommand() *cobra.Command {
 If the lease is over, or is not yours, the answer is "lost" and the exit code 4: stop
 what you do for the key, and acquire it again. A renew can be repeated safely.`,
 		Example: `  leasenode renew orders/7 --owner worker-1 --epoch 1 --ttl 1m`,
-		Args:    cobra.ExactArgs(1),
+		Args:    oneKey,
 	}
 	mine.define(cmd)
 	cmd.Flags().DurationVar(&ttl, "ttl", defaultTTL, "how long the lease lasts from now: 100ms to 24h")
@@ -59,7 +59,7 @@ func (a *app) releaseCommand() *cobra.Command {
 Releasing your own finished lease again is no error. Once the key was granted to
 somebody else, the answer is "lost" and the exit code 4, and nothing changes.`,
 		Example: `  leasenode release orders/7 --owner worker-1 --epoch 1`,
-		Args:    cobra.ExactArgs(1),
+		Args:    oneKey,
 	}
 	mine.define(cmd)
 	cmd.RunE = a.action(func(ctx context.Context, args []string) error {
@@ -85,7 +85,7 @@ or a lower one counts as erased, for every later owner. It never goes back down.
 
 Only the present owner can do so; otherwise the answer is "lost" and the exit code 4.`,
 		Example: `  leasenode forget orders/7 --owner worker-1 --epoch 1`,
-		Args:    cobra.ExactArgs(1),
+		Args:    oneKey,
 	}
 	mine.define(cmd)
 	cmd.RunE = a.action(func(ctx context.Context, args []string) error {

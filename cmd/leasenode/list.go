@@ -23,7 +23,7 @@ of their bytes. The prefix is compared by bytes too: "a" finds "a", "a/1" and "a
 With --stale the node that is asked answers from what it has, without a leader too.`,
 		Example: `  leasenode list
   leasenode list orders/ --held`,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments{what: "PREFIX", max: 1}.check,
 	}
 	cmd.Flags().BoolVar(&held, "held", false, "only keys that somebody owns now")
 	how.define(cmd)
@@ -74,18 +74,10 @@ func (a *app) list(ctx context.Context, req lease.ListRequest) error {
 // noneOf says that nothing was found. Whether there are keys that nobody holds was not
 // asked.
 func noneOf(req lease.ListRequest) string {
-	what := "no such key"
 	if req.Selection == lease.HeldOnly {
-		what = "nobody holds such a key now"
+		return "no such key is held now"
 	}
-	switch {
-	case req.Prefix != "":
-		return fmt.Sprintf("%s: none that begins with %s", what, cell(req.Prefix))
-	case req.Selection == lease.HeldOnly:
-		return "nobody holds a key now"
-	default:
-		return "no key was ever granted"
-	}
+	return "no such key"
 }
 
 func listRow(answer lease.Answer) []string {
@@ -106,7 +98,7 @@ func (a *app) pages(ctx context.Context, fetch func(context.Context, cluster) (m
 			more, err = fetch(pageCtx, c)
 			cancel()
 			if err != nil {
-				return err
+				return &readError{err}
 			}
 		}
 		return nil

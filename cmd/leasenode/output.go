@@ -92,7 +92,19 @@ func length(d time.Duration) string {
 	default:
 		d = d.Round(time.Millisecond)
 	}
-	return d.String()
+	return brief(d)
+}
+
+// brief is d exactly, without the zeros that [time.Duration] ends with: 1m, not 1m0s.
+func brief(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // attributesText is attributes in the order of their names.

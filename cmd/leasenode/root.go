@@ -53,7 +53,7 @@ func run(ctx context.Context, p process) int {
 		}
 		a.command = cmd.CommandPath()
 		if !a.running {
-			err = &usageError{err}
+			err = &usageError{plainly(err)}
 			a.findOutput()
 		}
 		return a.fail(err)
@@ -90,6 +90,8 @@ someone, 4 lost or fenced, 5 unavailable or outcome unknown.`,
 	flags.StringSliceVar(&a.endpoints, "endpoints", strings.Split(defaultEndpoints, ","), "client addresses of some or all nodes, comma-separated")
 	flags.DurationVar(&a.timeout, "timeout", 5*time.Second, "how long to try, not counting --wait")
 	flags.VarP(a.output, "output", "o", "how to print results: table or json")
+	root.Version = buildVersion().text()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(
 		a.devCommand(), a.serveCommand(),
 		a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.forgetCommand(),

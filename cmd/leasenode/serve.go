@@ -55,7 +55,7 @@ has to listen somewhere else, say so with --peer-listen and --api-listen.`,
 		Example: `  leasenode serve --id n1 --data-dir /var/lib/leasenode \
     --peer-addr 10.0.0.1:7101 --api-addr 10.0.0.1:7201 \
     --cluster n1=10.0.0.1:7101,n2=10.0.0.2:7101,n3=10.0.0.3:7101`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 	}
 	options.define(cmd)
 	cmd.RunE = a.action(func(ctx context.Context, _ []string) error {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -16,26 +17,82 @@ func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
 		Short: "Show the nodes: who leads, who is healthy, whether they agree",
-		Long: `Show the nodes of the cluster as the first node that answers sees them.
+		Long: `Show the nodes of the cluster as the first node that answers sees them. If that one
+knows no leader, the other endpoints are asked too, and one that does is preferred.
 
 It needs no leader, and says what it can while nodes are down: the exit code is 0 if
 any node could be asked. The digest is a checksum of everything a node keeps; all nodes
 must have the same one at the same index.`,
 		Example: `  leasenode status
   leasenode status -o json | jq -r .leader`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			return a.withCluster(func(c cluster) error {
 				ctx, cancel := context.WithTimeout(ctx, a.timeout)
 				defer cancel()
-				status, err := c.Status(ctx)
+				view, err := a.look(ctx, c)
 				if err != nil {
-					return err
+					return &readError{err}
 				}
-				return a.show(statusOf(status), func(w io.Writer) { tellStatus(w, status) })
+				return a.show(statusOf(view.Status), func(w io.Writer) { tellStatus(w, view) })
 			})
 		}),
 	}
+}
+
+// view is the cluster as a node sees it.
+type view struct {
+	holder.Status
+	// from is the endpoint that answered, "" if it is not known which did.
+	from string
+}
+
+// look asks the first node that answers. A node that knows no leader may be the one
+// that is cut off: then all endpoints are asked at once, and the first answer that has
+// a leader is taken.
+func (a *app) look(ctx context.Context, c cluster) (view, error) {
+	status, err := c.Status(ctx)
+	first := view{Status: status}
+	if err != nil || status.Leader != "" || len(status.Awaited) > 0 {
+		return first, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	// Room for all: none of those that ask waits for somebody to listen.
+	answers := make(chan view, len(a.endpoints))
+	var asking sync.WaitGroup
+	for _, endpoint := range a.endpoints {
+		asking.Go(func() {
+			status, err := a.askEndpoint(ctx, endpoint)
+			if err == nil && status.Leader != "" {
+				cancel()
+			}
+			if err == nil {
+				answers <- view{status, endpoint}
+			}
+		})
+	}
+	asking.Wait()
+	close(answers)
+	for v := range answers {
+		if v.Leader != "" {
+			return v, nil
+		}
+		if first.from == "" {
+			first = v
+		}
+	}
+	return first, nil
+}
+
+func (a *app) askEndpoint(ctx context.Context, endpoint string) (holder.Status, error) {
+	c, err := a.dial([]string{endpoint})
+	if err != nil {
+		return holder.Status{}, err
+	}
+	// What was heard was heard, whatever closing says.
+	defer func() { _ = c.Close() }()
+	return c.Status(ctx)
 }
 
 type statusJSON struct {
@@ -76,17 +133,11 @@ func statusOf(s holder.Status) statusJSON {
 	return result
 }
 
-func tellStatus(w io.Writer, s holder.Status) {
-	leader := s.Leader
-	switch {
-	case len(s.Awaited) > 0:
-		leader = "nobody yet: the cluster is founded when all its nodes have met; waiting for " + strings.Join(s.Awaited, ", ")
-	case leader == "":
-		leader = "nobody now: nothing can be granted until a majority of the nodes is back"
-	}
+func tellStatus(w io.Writer, v view) {
+	s := v.Status
 	columns(w, [][]string{
 		{"cluster", orDash(s.ClusterID)},
-		{"leader", leader},
+		{"leader", leaderText(v)},
 		{"term", strconv.FormatUint(s.Term, 10)},
 		{"state", agreement(s)},
 	})
@@ -98,12 +149,47 @@ func tellStatus(w io.Writer, s holder.Status) {
 	columns(w, rows)
 }
 
-func memberRow(m holder.Member, digest string) []string {
-	healthy, applied := "no", "-"
-	if m.Healthy {
-		healthy, applied = "yes", strconv.FormatUint(m.AppliedIndex, 10)
+// leaderText says who leads, or what is known about why nobody does.
+func leaderText(v view) string {
+	all := len(v.Members)
+	healthy, answer := healthyMembers(v.Status), 0
+	who := "the node that was asked"
+	for _, m := range v.Members {
+		if answered(m) {
+			answer++
+		}
+		if v.from != "" && m.APIAddr == v.from {
+			who = m.ID
+		}
 	}
-	return []string{m.ID, orDash(m.Role), healthy, applied, orDash(shortDigest(digest)), orDash(m.APIAddr), m.PeerAddr}
+	switch {
+	case len(v.Awaited) > 0:
+		return "nobody yet: the cluster is founded when all its nodes have met; waiting for " + strings.Join(v.Awaited, ", ")
+	case v.Leader != "":
+		return v.Leader
+	case healthy > all/2:
+		return fmt.Sprintf("not known: %s knows no leader, though %d of %d nodes do; ask one of those", who, healthy, all)
+	case answer > all/2:
+		return fmt.Sprintf("nobody now: %d of %d nodes answer, and nothing can be granted until they have elected one", answer, all)
+	default:
+		return fmt.Sprintf("nobody now: %d of %d nodes answer, and nothing can be granted until a majority of the nodes is back", answer, all)
+	}
+}
+
+// answered reports whether m did when it was asked: only then is its address known.
+func answered(m holder.Member) bool { return m.Healthy || m.APIAddr != "" }
+
+func memberRow(m holder.Member, digest string) []string {
+	role, healthy, applied := orDash(m.Role), "down", "-"
+	if answered(m) {
+		healthy, applied = "no leader", strconv.FormatUint(m.AppliedIndex, 10)
+	} else {
+		role = "-"
+	}
+	if m.Healthy {
+		healthy = "yes"
+	}
+	return []string{m.ID, role, healthy, applied, orDash(shortDigest(digest)), orDash(m.APIAddr), m.PeerAddr}
 }
 
 // shortDigest is as much of a digest as a person compares.

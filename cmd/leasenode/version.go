@@ -20,14 +20,18 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Show which leasenode this is",
 		Example: `  leasenode version -o json`,
-		Args:    cobra.NoArgs,
+		Args:    noArguments,
 		RunE: a.action(func(context.Context, []string) error {
 			v := buildVersion()
 			return a.show(v, func(w io.Writer) {
-				fmt.Fprintf(w, "leasenode %s (revision %s, %s)\n", v.Version, orDash(v.Revision), v.Go)
+				fmt.Fprintln(w, v.text())
 			})
 		}),
 	}
+}
+
+func (v versionJSON) text() string {
+	return fmt.Sprintf("leasenode %s (revision %s, %s)", v.Version, orDash(v.Revision), v.Go)
 }
 
 // buildVersion is what the Go linker noted in this program.

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasenode/leasenode/holder"
+	"github.com/leasenode/leasenode/lease"
+)
+
+// views is a cluster whose nodes see different things, by endpoint. An endpoint without
+// a view answers nothing for as long as it is asked.
+type views map[string]holder.Status
+
+func (v views) dial(endpoints []string) (cluster, error) {
+	return viewCluster{views: v, endpoints: endpoints}, nil
+}
+
+func (v views) run(args ...string) outcome {
+	var stdout, stderr bytes.Buffer
+	code := run(context.Background(), process{name: "leasenode", args: args, stdout: &stdout, stderr: &stderr, dial: v.dial})
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+type viewCluster struct {
+	lease.Store
+	views     views
+	endpoints []string
+}
+
+func (c viewCluster) Close() error { return nil }
+
+func (c viewCluster) Status(ctx context.Context) (holder.Status, error) {
+	for _, endpoint := range c.endpoints {
+		if status, ok := c.views[endpoint]; ok {
+			return status, nil
+		}
+	}
+	<-ctx.Done()
+	return holder.Status{}, fmt.Errorf("status: %w: %w", lease.ErrUnavailable, context.Cause(ctx))
+}
+
+// seen is the cluster of n1 to n3, at h1:1 to h3:1, of which some answer and some can
+// serve.
+func seen(leader string, answering, healthy []string) holder.Status {
+	status := holder.Status{ClusterID: "c", Leader: leader}
+	for _, id := range []string{"n1", "n2", "n3"} {
+		m := holder.Member{ID: id, PeerAddr: id + ":9", Role: "follower"}
+		if slices.Contains(answering, id) {
+			m.APIAddr, m.AppliedIndex = "h"+id[1:]+":1", 7
+		}
+		m.Healthy = slices.Contains(healthy, id)
+		status.Members = append(status.Members, m)
+	}
+	return status
+}
+
+// TestStatusPrefersLeader holds that a node that knows no leader does not speak for all,
+// and that one that does not answer costs no more than statusTimeout.
+func TestStatusPrefersLeader(t *testing.T) {
+	all := []string{"n1", "n2", "n3"}
+	ignorant := seen("", all, all[1:])
+	v := views{"h1:1": ignorant, "h2:1": ignorant, "h4:1": seen("n2", all, all), "h5:1": ignorant}
+	start := time.Now()
+	for range 20 { // the answers come in any order
+		got := v.run("status", "--endpoints", "h1:1,h2:1,h3:1,h4:1,h5:1", "-o", "json")
+		if got.code != exitDone || !strings.Contains(got.stdout, `"leader":"n2"`) {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if took := time.Since(start); took >= statusTimeout {
+		t.Errorf("it took %v to find one that knows a leader", took)
+	}
+}
+
+func TestStatusWithoutLeader(t *testing.T) {
+	all := []string{"n1", "n2", "n3"}
+	cases := []struct {
+		name string
+		seen holder.Status
+		want []string
+	}{
+		{"the others know one", seen("", all, all[1:]), []string{
+			"not known: n1 knows no leader, though 2 of 3 nodes do",
+			"n1    follower  no leader  7 ", "n2    follower  yes        7 ",
+		}},
+		{"an election", seen("", all[:2], nil), []string{
+			"nobody now: 2 of 3 nodes answer, and nothing can be granted until they have elected one",
+			"n2    follower  no leader  7 ", "n3    -         down       - ",
+		}},
+		{"no majority", seen("", all[:1], nil), []string{"nobody now: 1 of 3 nodes answer, and nothing can be granted until a majority of the nodes is back"}},
+	}
+	for _, c := range cases {
+		got := views{"h1:1": c.seen}.run("status", "--endpoints", "h1:1")
+		for _, want := range c.want {
+			if !strings.Contains(got.stdout, want) {
+				t.Errorf("%s: no %q in\n%s", c.name, want, got.stdout)
+			}
+		}
+	}
+}
+
+func TestBadEndpoints(t *testing.T) {
+	for _, bad := range []string{"foo", "http://127.0.0.1:1", "", "h:0", "h:x", ":1", "a:1,,b:1", "a:1, b:1"} {
+		for _, command := range []string{"get k", "status", "acquire k --owner o", "bench"} {
+			got := invocation{cluster: fakeCluster{}}.run(append(strings.Fields(command), "--endpoints", bad)...)
+			check(t, command+" "+bad, got.code, exitUsage)
+			if !strings.Contains(got.stderr, "host:port") {
+				t.Error(got.stderr)
+			}
+		}
+	}
+	check(t, "IPv6", views{"[::1]:1": seen("n1", nil, nil)}.run("status", "--endpoints", "[::1]:1").code, exitDone)
+}

@@ -1,0 +1,42 @@
+package holder
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/leasenode/leasenode/api/wire"
+	"github.com/leasenode/leasenode/lease"
+)
+
+// Of the failures of several tries the one that a node has answered is told, not that
+// another could not be reached; and nothing of a try that was cut off.
+func TestTheMostTellingErrorIsKept(t *testing.T) {
+	answered := wire.StatusOf(lease.ErrUnavailable, wire.Leader{}).Err()
+	refused := errors.New("connection refused")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	type try struct {
+		ctx         context.Context
+		failed, err error
+	}
+	told, later, unreached, cut := errors.New("a node says"), errors.New("another says"), errors.New("not reached"), errors.New("cut off")
+	for name, c := range map[string]struct {
+		tries []try
+		want  error
+	}{
+		"answered, then not reached": {[]try{{t.Context(), answered, told}, {t.Context(), refused, unreached}}, told},
+		"not reached, then answered": {[]try{{t.Context(), refused, unreached}, {t.Context(), answered, told}}, told},
+		"answered twice":             {[]try{{t.Context(), answered, told}, {t.Context(), answered, later}}, later},
+		"cut off at last":            {[]try{{t.Context(), refused, unreached}, {ended, refused, cut}}, unreached},
+		"only cut off":               {[]try{{ended, refused, cut}}, cut},
+	} {
+		var last telling
+		for _, try := range c.tries {
+			last.take(try.ctx, try.failed, try.err)
+		}
+		if !errors.Is(last.err, c.want) {
+			t.Errorf("%s: %v", name, last.err)
+		}
+	}
+}
