@@ -91,19 +91,26 @@ func TestAStoppedNodeGoesOn(t *testing.T) {
 	}
 }
 
-// A leader whose disk hangs in a write ends itself, with its own exit code, and another
-// leads within seconds.
-func TestALeaderWhoseDiskHangsIsGone(t *testing.T) {
-	t.Parallel()
+// startFaulty returns a cluster of nodes on disks that can be made to hang or to fail
+// (see TestMain), under load, and the number of its leader.
+func startFaulty(t *testing.T) (*cluster, *load, int) {
+	t.Helper()
 	c := newCluster(t, 3)
 	c.hangable = true
 	c.startAll()
 	c.ready()
 	l := c.startLoad("load", 4)
 	l.waitFor(20)
-	leader := c.leader()
+	return c, l, c.leader()
+}
+
+// A leader whose disk hangs in a write ends itself, with its own exit code, and another
+// leads within seconds.
+func TestALeaderWhoseDiskHangsIsGone(t *testing.T) {
+	t.Parallel()
+	c, l, leader := startFaulty(t)
 	began := time.Now()
-	if err := c.procs[leader].cmd.Process.Signal(syscall.SIGUSR1); err != nil { // see TestMain
+	if err := c.procs[leader].cmd.Process.Signal(syscall.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
 	if code, log := c.ended(leader); code != node.ExitHung {
@@ -120,14 +127,8 @@ func TestALeaderWhoseDiskHangsIsGone(t *testing.T) {
 // A failed fsync ends the node with its own exit code; what it had acknowledged is kept.
 func TestAFailedWriteEndsTheNode(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 3)
-	c.hangable = true
-	c.startAll()
-	c.ready()
-	l := c.startLoad("load", 4)
-	l.waitFor(20)
-	leader := c.leader()
-	if err := c.procs[leader].cmd.Process.Signal(syscall.SIGUSR2); err != nil { // see TestMain
+	c, l, leader := startFaulty(t)
+	if err := c.procs[leader].cmd.Process.Signal(syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
 	if code, log := c.ended(leader); code != node.ExitStorage {
