@@ -185,6 +185,7 @@ func TestAGrantWhoseAnswerAteTheWindowIsHandedBack(t *testing.T) {
 func TestAGrantWithTimeLeftIsKept(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		slow := w.replica()
+		w.faulty.FailAll(leasetest.Renew, leasetest.Fault{Err: lease.ErrUnavailable}) // else one may come first
 		w.faulty.AfterAcquire(func(lease.Answer) { slow.Advance(window - 1) })
 		want(t, "remaining", w.hold("r1", slow).Remaining(), 1)
 	})

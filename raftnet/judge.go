@@ -69,9 +69,6 @@ func (p *Port) judge(h Hello) error {
 	p.mu.Lock()
 	p.peers[h.ID] = h
 	p.mu.Unlock()
-	if p.cfg.Met != nil {
-		p.cfg.Met(h.ID)
-	}
 	return nil
 }
 

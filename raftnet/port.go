@@ -25,8 +25,6 @@ type PortConfig struct {
 	Dial func(ctx context.Context, addr string) (net.Conn, error)
 	// AddrOf tells where to dial a node.
 	AddrOf func(id string) (string, bool)
-	// Met, if set, is called whenever a member was met: it is up. It must not block.
-	Met    func(id string)
 	Logger hclog.Logger
 }
 

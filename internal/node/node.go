@@ -105,7 +105,7 @@ func (n *Node) openPort(context.Context) error {
 	n.peers = newPeerConns()
 	n.core.port = raftnet.OpenPort(raftnet.PortConfig{
 		Identity: identity, APIAddr: n.cfg.APIAddr, Listener: n.listeners.peer,
-		Dial: n.parts.Dial, AddrOf: addresses(n.cfg, identity.Table), Met: n.peers.met, Logger: n.parts.Logger.Named("port"),
+		Dial: n.parts.Dial, AddrOf: addresses(n.cfg, identity.Table), Logger: n.parts.Logger.Named("port"),
 	})
 	n.peers.dial = n.core.port.Dial
 	return nil
