@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/leasenode/leasenode/api/leasepb"
 	"github.com/leasenode/leasenode/api/wire"
@@ -30,6 +31,12 @@ type Option func(*conns)
 // the leader what it cannot do itself.
 func StayWithEndpoints() Option { return func(c *conns) { c.stay = true } }
 
+// DialWith has the client make its connections with dial, which is given host:port as
+// the endpoints and nodes name it: for proxies, and networks that are not the system's.
+func DialWith(dial func(ctx context.Context, addr string) (net.Conn, error)) Option {
+	return func(c *conns) { c.dial = dial }
+}
+
 // Dial returns a client of the cluster that has the endpoints, host:port each, in any
 // order. It connects when it is first used: only an endpoint that cannot be one is an
 // error here.
@@ -37,12 +44,9 @@ func Dial(endpoints []string, options ...Option) (*Client, error) {
 	if len(endpoints) == 0 {
 		return nil, errors.New("dial: no endpoints")
 	}
-	c, err := newConns(endpoints)
+	c, err := newConns(endpoints, options)
 	if err != nil {
 		return nil, err
-	}
-	for _, option := range options {
-		option(c)
 	}
 	return &Client{conns: c}, nil
 }

@@ -1,8 +1,10 @@
 package holder
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -19,7 +21,8 @@ import (
 // conns are connections to nodes, by address, and what is known of the leader.
 type conns struct {
 	endpoints []string
-	stay      bool // use no address but the endpoints
+	stay      bool                                                     // use no address but the endpoints
+	dial      func(ctx context.Context, addr string) (net.Conn, error) // nil for the system's
 
 	mu     sync.Mutex
 	open   map[string]*grpc.ClientConn
@@ -50,8 +53,11 @@ type target struct {
 	conn grpc.ClientConnInterface
 }
 
-func newConns(endpoints []string) (*conns, error) {
+func newConns(endpoints []string, options []Option) (*conns, error) {
 	c := &conns{endpoints: endpoints, open: map[string]*grpc.ClientConn{}, silent: map[string]silence{}}
+	for _, option := range options {
+		option(c)
+	}
 	for _, addr := range endpoints {
 		if _, err := c.conn(addr); err != nil {
 			return nil, errors.Join(err, c.close())
@@ -74,7 +80,11 @@ func (c *conns) connLocked(addr string) (grpc.ClientConnInterface, error) {
 	if conn, ok := c.open[addr]; ok {
 		return conn, nil
 	}
-	conn, err := grpc.NewClient("dns:///"+addr, append(wire.DialOptions(),
+	resolver, options := "dns:///", wire.DialOptions()
+	if c.dial != nil { // it is given the address as it is
+		resolver, options = "passthrough:///", append(options, grpc.WithContextDialer(c.dial))
+	}
+	conn, err := grpc.NewClient(resolver+addr, append(options,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		// A peer that vanished without a word is noticed within 13 s even when idle.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second, PermitWithoutStream: true}),
