@@ -202,6 +202,9 @@ func (n *Node) serve(context.Context) error {
 		ID: n.cfg.ID, APIAddr: n.cfg.APIAddr, Consensus: consensus{n.core}, State: state{n.core},
 		Peers: n.peers, Logger: n.parts.Logger.Named("api"),
 	}
+	if n.parts.Wrap != nil {
+		parts.Consensus, parts.State = n.parts.Wrap(parts.Consensus, parts.State)
+	}
 	n.health = api.NewHealth(parts)
 	public, err := api.NewPublicServer(parts, n.health, n.parts.Registry)
 	if err != nil {

@@ -8,13 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/leasenode/leasenode/api"
 	"github.com/leasenode/leasenode/lease"
 	"github.com/leasenode/leasenode/raftnet"
 	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // Parts are what a node stands on. A simulation or a chaos harness replaces some of
-// them; all have to be set.
+// them; all but Wrap have to be set.
 type Parts struct {
 	Clock  lease.Clock
 	Logger hclog.Logger
@@ -30,6 +31,10 @@ type Parts struct {
 	// NewTransport returns what carries raft's messages over the peer port.
 	NewTransport func(port *raftnet.Port, logger hclog.Logger) raftnet.Transport
 	Tuning       raftnet.Tuning
+	// Wrap, if set, returns what the servers, the health and the audit of this node get in
+	// place of its part in the consensus and its state, to make them lie. What it returns
+	// has to be safe for concurrent use, and is not closed.
+	Wrap func(api.Consensus, api.State) (api.Consensus, api.State)
 	// Registry takes the node's metrics, and is what its HTTP address serves.
 	Registry *prometheus.Registry
 }

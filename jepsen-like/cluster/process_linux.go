@@ -1,0 +1,9 @@
+package cluster
+
+import "syscall"
+
+// attributes put a node in a process group of its own, so that Ctrl-C in a terminal
+// reaches the harness alone. The kernel ends the node if the harness is killed.
+func attributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
