@@ -175,6 +175,40 @@ func TestWhatWasSentAndNotHeardOfIsUnknown(t *testing.T) {
 	wantCode(t, err, wire.Mutates, lease.CodeOutcomeUnknown)
 }
 
+// A leader that was cut off does not hear of its end: what was passed on to it ends when
+// another leads, and not only at its deadline.
+func TestWhatWasPassedOnEndsWhenAnotherLeads(t *testing.T) {
+	leader, follower := startPair(t)
+	reached := make(chan struct{}, 1)
+	hang := func(ctx context.Context) error { reached <- struct{}{}; <-ctx.Done(); return ctx.Err() }
+	leader.locked(func() {
+		leader.propose = func(ctx context.Context, _ []lease.Mutation) ([]lease.Outcome, error) { return nil, hang(ctx) }
+		leader.confirm = hang
+	})
+	for method, call := range calls() {
+		follower.locked(func() { follower.leader = api.Leader{ID: "n1", APIAddr: "n1:7201"} })
+		go func() {
+			<-reached
+			follower.locked(func() { follower.leader = api.Leader{} }) // the old one may still answer
+			time.Sleep(100 * time.Millisecond)
+			follower.locked(func() { follower.leader = api.Leader{ID: "n3", APIAddr: "n3:7201"} })
+		}()
+		began := time.Now()
+		_, err := call(within(t), follower.leases)
+		if took := time.Since(began); took < 100*time.Millisecond || took > 10*time.Second {
+			t.Errorf("%s ended after %v", method, took)
+		}
+		want := lease.CodeOutcomeUnknown
+		if effectOf(method) == wire.Reads {
+			want = lease.CodeUnavailable
+		}
+		wantCode(t, err, effectOf(method), want)
+		if got := wire.LeaderOf(err); got.ID != "n3" {
+			t.Errorf("%s names the leader %v", method, got)
+		}
+	}
+}
+
 func TestWhatCouldNotBeSentIsNotDone(t *testing.T) {
 	n := start(t, "n2")
 	n.locked(func() { n.leader, n.peers["n1"] = api.Leader{ID: "n1"}, connect(t, "127.0.0.1:1") })
