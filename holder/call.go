@@ -19,8 +19,9 @@ const (
 	// also gets no more than a third of what is left, and no less than minTry.
 	maxTry = 2 * time.Second
 	minTry = 50 * time.Millisecond
-	// firstPause and maxPause bound the pauses between tries.
-	firstPause = 20 * time.Millisecond
+	// firstPause and maxPause bound the pauses between tries. A leader whose process ends
+	// is replaced within tens of milliseconds, so the first are short.
+	firstPause = 5 * time.Millisecond
 	maxPause   = 500 * time.Millisecond
 )
 

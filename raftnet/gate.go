@@ -8,8 +8,7 @@ import (
 )
 
 // gate is the transport as raft gets it: a witness through which also what comes in
-// passes. It notes who leads and who asks for votes, and can hand raft a message of this
-// node's own.
+// passes. It notes who leads, and can hand raft a message of this node's own.
 type gate struct {
 	*witness
 	out    chan raft.RPC
@@ -26,10 +25,6 @@ type gate struct {
 // seen is what came in.
 type seen struct {
 	leader reigning
-	// canvassed is the latest term for which a peer has asked for a vote, or whether it
-	// would get one, and canvassedAt when it last did.
-	canvassed   uint64
-	canvassedAt time.Time
 	// members is the index of the latest entry that changes them.
 	members uint64
 }
@@ -128,16 +123,6 @@ func (g *gate) note(rpc raft.RPC) {
 		}
 	case *raft.InstallSnapshotRequest:
 		g.leadsLocked(reigning{ID: string(c.ID), Term: c.Term})
-	case *raft.RequestVoteRequest:
-		g.canvassedLocked(c.Term)
-	case *raft.RequestPreVoteRequest:
-		g.canvassedLocked(c.Term)
-	}
-}
-
-func (g *gate) canvassedLocked(term uint64) {
-	if term >= g.seen.canvassed {
-		g.seen.canvassed, g.seen.canvassedAt = term, time.Now()
 	}
 }
 
@@ -149,7 +134,7 @@ func (g *gate) leadsLocked(r reigning) {
 
 // handIn is the one place from which raft is told to stand. raft obeys in any state and
 // whatever it has promised, so what forbids it is looked at when raft has done all that
-// came in before and nothing new can come in between.
+// came in before, requests for a vote above all, and nothing new can come in between.
 func (g *gate) handIn(in <-chan raft.RPC, o offer) string {
 	timeout := time.NewTimer(handInWait)
 	defer timeout.Stop()

@@ -19,9 +19,8 @@ type prober struct {
 	// nudged gets a signal when a peer's question has made this node see the same.
 	nudged chan struct{}
 
-	// The term in whose leader's place this node stood last, and when; written by loop.
-	stoodTerm uint64
-	stoodAt   time.Time
+	// stoodAt is when this node stood last; written by loop.
+	stoodAt time.Time
 }
 
 const (
@@ -123,7 +122,7 @@ func (p *prober) stand(ctx context.Context, s reigning) nextStep {
 		p.tell(s, probeStoodDown, reason)
 		return tryAgain
 	}
-	p.stoodTerm, p.stoodAt = s.Term, time.Now()
+	p.stoodAt = time.Now()
 	deadline := time.Now().Add(p.node.cfg.Tuning.Heartbeat)
 	for ctx.Err() == nil && time.Now().Before(deadline) {
 		if p.node.raft.State() == raft.Leader {
@@ -140,7 +139,8 @@ func (p *prober) stand(ctx context.Context, s reigning) nextStep {
 }
 
 // forbidden returns why this node must not stand in the place of s, "" if it may. It is
-// asked last by the gate, right before raft is told.
+// asked last by the gate, right before raft is told. A node stands once in a term at most:
+// raft begins a new one by it.
 func (p *prober) forbidden(s reigning) string {
 	n := p.node
 	noted := n.gate.noted()
@@ -153,12 +153,8 @@ func (p *prober) forbidden(s reigning) string {
 		return "this node has no vote"
 	case n.raft.CommitIndex() < noted.members:
 		return "the members are being changed"
-	case noted.canvassed > s.Term && time.Since(noted.canvassedAt) < n.cfg.Tuning.Heartbeat/2:
-		return "another node stands"
 	case p.neighbours.Connected(s.ID):
 		return "it is connected again"
-	case p.stoodTerm == s.Term:
-		return "this node has stood in its place before"
 	case !p.stoodAt.IsZero() && time.Since(p.stoodAt) < standApart:
 		return "this node has just stood"
 	case n.cfg.Abstain():

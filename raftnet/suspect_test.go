@@ -105,6 +105,12 @@ func TestALeaderThatIsGoneIsReplacedAtOnce(t *testing.T) {
 			if _, err := next.do(acquire("after", "o", time.Hour)); err != nil {
 				t.Error(err)
 			}
+			time.Sleep(time.Second)
+			for _, f := range followers {
+				if f != next && (f.probes("stood_down") != 1 || f.probes("denied") != 0) {
+					t.Errorf("%s: stood down %d, denied %d", f.id, f.probes("stood_down"), f.probes("denied"))
+				}
+			}
 		})
 	}
 }
@@ -133,6 +139,28 @@ func TestAMinorityDeposesNobody(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		if followers[0].probes("denied") == 0 || followers[1].probes("denied") == 0 {
 			t.Error("they were not denied")
+		}
+		c.undisturbed(l, term)
+	})
+}
+
+// A port that is being opened refuses too: once is not enough.
+func TestOneRefusalIsNotEnough(t *testing.T) {
+	inBubble(t, 3, func(t *testing.T, c *cluster, l *member, followers []*member) {
+		term := l.Term()
+		for _, f := range followers {
+			c.sights.disconnect(l.id, f.id, syscall.ECONNREFUSED)
+		}
+		time.Sleep(2 * time.Millisecond) // the first dials have failed
+		for _, f := range followers {
+			c.sights.disconnect(l.id, f.id, nil)
+		}
+		time.Sleep(100 * time.Millisecond)
+		for _, f := range followers {
+			c.sights.connect(l.id, f.id)
+			if f.probes("alive") == 0 || f.probes("suspected") != 0 {
+				t.Errorf("%s: alive %d, suspected %d", f.id, f.probes("alive"), f.probes("suspected"))
+			}
 		}
 		c.undisturbed(l, term)
 	})
@@ -280,18 +308,37 @@ func TestALeaderThatComesBackWhileTheNextWaitsStays(t *testing.T) {
 	})
 }
 
-// A node that was asked for a vote in a newer term leaves it to who asked.
-func TestANodeThatWasJustAskedForAVoteDoesNotStand(t *testing.T) {
+// A node that has given its vote in a newer term leaves it to whom it gave it.
+func TestANodeThatHasVotedDoesNotStand(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster, l *member, followers []*member) {
-		asked, other := followers[0], followers[1]
+		voter, other := followers[0], followers[1]
 		header := raft.RPCHeader{ProtocolVersion: 3, ID: []byte(other.id), Addr: []byte(other.id)}
-		if err := other.net.RequestPreVote(asked.id, raft.ServerAddress(asked.id), &raft.RequestPreVoteRequest{RPCHeader: header, Term: l.Term() + 1}, &raft.RequestPreVoteResponse{}); err != nil {
-			t.Fatal(err)
+		last := raftnet.Raft(other.Node).LastIndex()
+		var vote raft.RequestVoteResponse
+		if err := other.net.RequestVote(voter.id, raft.ServerAddress(voter.id), &raft.RequestVoteRequest{RPCHeader: header, Term: l.Term() + 1, LastLogTerm: l.Term(), LastLogIndex: last, LeadershipTransfer: true}, &vote); err != nil || !vote.Granted {
+			t.Fatal(vote, err)
 		}
 		c.die(l)
-		if next := c.succeeded(l, backup); next != other {
-			t.Errorf("%s leads", next.id)
+		time.Sleep(500 * time.Millisecond)
+		if voter.probes("suspected")+voter.probes("won")+voter.probes("lost") != 0 {
+			t.Error("it has stood")
 		}
+		c.leader(l)
+	})
+}
+
+// A node that was cut off for long asks at once whether it would be elected. It would
+// not, and that holds nobody up.
+func TestANodeThatWouldNotBeElectedHoldsNobodyUp(t *testing.T) {
+	inBubble(t, 5, func(t *testing.T, c *cluster, l *member, followers []*member) {
+		header := raft.RPCHeader{ProtocolVersion: 3, ID: []byte(followers[3].id), Addr: []byte(followers[3].id)}
+		for _, f := range followers[:3] {
+			if err := followers[3].net.RequestPreVote(f.id, raft.ServerAddress(f.id), &raft.RequestPreVoteRequest{RPCHeader: header, Term: l.Term() + 1}, &raft.RequestPreVoteResponse{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.die(l)
+		c.succeeded(l, atOnce)
 	})
 }
 
