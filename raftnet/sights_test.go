@@ -34,14 +34,21 @@ func newSights() *sights {
 // disconnect closes the raft connections of from to to; dialing back fails with err, nil
 // for a dial that works.
 func (s *sights) disconnect(from, to raft.ServerID, err error) {
+	s.disconnectUnnoticed(from, to, err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.broken[link{from, to}] = true
-	s.fails[link{to, from}] = err
 	select {
 	case s.lost[to] <- struct{}{}:
 	default:
 	}
+}
+
+// disconnectUnnoticed is disconnect without a signal.
+func (s *sights) disconnectUnnoticed(from, to raft.ServerID, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken[link{from, to}] = true
+	s.fails[link{to, from}] = err
 }
 
 // connect makes up for disconnect.
