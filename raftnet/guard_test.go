@@ -33,6 +33,20 @@ func TestTheNextStandsIfTheBestDoesNot(t *testing.T) {
 	})
 }
 
+// A node that was stopped gives no answer: a majority of others is enough.
+func TestASilentNodeHoldsNobodyUp(t *testing.T) {
+	inBubble(t, 5, func(t *testing.T, c *cluster, l *member, followers []*member) {
+		silent := followers[3]
+		c.sights.mu.Lock()
+		for _, f := range followers {
+			c.sights.fails[link{f.id, silent.id}] = errHole
+		}
+		c.sights.mu.Unlock()
+		c.die(l)
+		c.succeeded(l, atOnce)
+	})
+}
+
 // Who is asked and sees the same looks after it itself, also if it had not noticed.
 func TestWhoIsAskedStandsIfItHasTheBestClaim(t *testing.T) {
 	inBubble(t, 3, func(t *testing.T, c *cluster, l *member, followers []*member) {
