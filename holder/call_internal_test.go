@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/leasenode/leasenode/api/wire"
 	"github.com/leasenode/leasenode/lease"
@@ -37,6 +38,21 @@ func TestTheMostTellingErrorIsKept(t *testing.T) {
 		}
 		if !errors.Is(last.err, c.want) {
 			t.Errorf("%s: %v", name, last.err)
+		}
+	}
+}
+
+// The pauses are short while a leader that died is being replaced, and grow from then on:
+// clients must not press a cluster that has no leader.
+func TestPausesAreShortFirstAndGrow(t *testing.T) {
+	for n, want := range []time.Duration{5, 10, 10, 10, 10, 10, 20, 40, 80, 160, 320, 500, 500} {
+		if got := longestPause(n); got != want*time.Millisecond {
+			t.Errorf("before try %d: %v, want %v ms", n+2, got, int64(want))
+		}
+	}
+	for n := range 1000 {
+		if got := longestPause(n); got <= 0 || got > maxPause {
+			t.Errorf("before try %d: %v", n+2, got)
 		}
 	}
 }

@@ -48,7 +48,6 @@ func TestAStoppedLeaderIsNotTakenForGone(t *testing.T) {
 }
 
 func TestAFollowerThatRestartsChangesNothing(t *testing.T) {
-	t.Parallel()
 	c := newCluster(t, 3)
 	https := c.probing()
 	c.startAll()
@@ -74,7 +73,6 @@ func TestAFollowerThatRestartsChangesNothing(t *testing.T) {
 // A follower that was stopped for a while is behind when the leader is killed: the one
 // with the better log leads, at once, whatever their names.
 func TestTheBetterLogLeadsAfterAKill(t *testing.T) {
-	t.Parallel()
 	for _, nodes := range []int{3, 5} {
 		c := newCluster(t, nodes)
 		c.startAll()
