@@ -96,9 +96,8 @@ func TestARefusalComesThroughAFollowerAsItIs(t *testing.T) {
 
 func TestWithoutALeaderNothingIsDone(t *testing.T) {
 	for name, leader := range map[string]api.Leader{
-		"unknown":           {},
-		"itself, not ready": {ID: "n2", APIAddr: "n2:7201"},
-		"out of reach":      {ID: "n1", APIAddr: "n1:7201"},
+		"unknown":      {},
+		"out of reach": {ID: "n1", APIAddr: "n1:7201"},
 	} {
 		n := start(t, "n2")
 		n.locked(func() { n.leader = leader })
@@ -117,6 +116,29 @@ func TestWithoutALeaderNothingIsDone(t *testing.T) {
 		if leader.ID != "n1" && len(n.asked) != 0 {
 			t.Errorf("%s: it was passed on to %q", name, n.asked)
 		}
+	}
+}
+
+// A node that has been elected opens its term for what comes, and holds that so long.
+func TestAnElectedNodeHoldsWhatComes(t *testing.T) {
+	n := start(t, "n2")
+	n.locked(func() {
+		n.leader = api.Leader{ID: "n2", APIAddr: "n2:7201"}
+		open := func() { n.locked(func() { n.leads = true }) }
+		n.propose = func(_ context.Context, ms []lease.Mutation) ([]lease.Outcome, error) {
+			open()
+			return make([]lease.Outcome, len(ms)), nil
+		}
+		n.confirm = func(context.Context) error { open(); return nil }
+	})
+	for method, call := range calls() {
+		n.locked(func() { n.leads = false })
+		if _, err := call(within(t), n.leases); err != nil {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	if len(n.asked) != 0 {
+		t.Errorf("it was passed on to %q", n.asked)
 	}
 }
 

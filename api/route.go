@@ -54,19 +54,19 @@ func answer[Request, Response any](ctx context.Context, s *leaseServer, c call[R
 	if err := ctx.Err(); err != nil {
 		return none, fmt.Errorf("%s: given up before it was begun: %w: %w", c.subject, lease.ErrUnavailable, err)
 	}
-	if c.consistency == lease.Stale || s.node.Consensus.Leads() {
+	leader := s.node.Consensus.Leader()
+	// A node that has been elected and has not opened its term yet is about to: what it
+	// holds meanwhile is done sooner than what it would refuse.
+	if c.consistency == lease.Stale || s.node.Consensus.Leads() || leader.ID == s.node.ID {
 		response, err := c.here(ctx)
 		if err != nil {
 			return none, about(c.subject, c.effect, err)
 		}
 		return response, nil
 	}
-	leader := s.node.Consensus.Leader()
 	switch {
 	case leader.ID == "":
 		return none, fmt.Errorf("%s: node %q knows no leader now: %w", c.subject, s.node.ID, lease.ErrUnavailable)
-	case leader.ID == s.node.ID:
-		return none, fmt.Errorf("%s: node %q has been elected and is not ready yet: %w", c.subject, s.node.ID, lease.ErrUnavailable)
 	case s.mode == answersOnly:
 		return none, fmt.Errorf("%s: node %q does not lead: %w", c.subject, s.node.ID, lease.ErrUnavailable)
 	}

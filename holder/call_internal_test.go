@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasenode/leasenode/api/wire"
@@ -55,4 +56,25 @@ func TestPausesAreShortFirstAndGrow(t *testing.T) {
 			t.Errorf("before try %d: %v", n+2, got)
 		}
 	}
+}
+
+// Many calls that fail together at one node are one failure of it: it is not avoided for
+// longer than after one.
+func TestCallsThatFailTogetherAreOneFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &conns{endpoints: []string{"a", "b"}, silent: map[string]silence{}}
+		for _, want := range []time.Duration{firstAvoid, 2 * firstAvoid, 4 * firstAvoid} {
+			for range 16 {
+				c.unlearn(target{addr: "a"}, errors.New("connection reset"))
+			}
+			time.Sleep(want - time.Millisecond)
+			if !c.avoidedLocked("a") {
+				t.Errorf("not avoided for %v", want)
+			}
+			time.Sleep(time.Millisecond)
+			if c.avoidedLocked("a") {
+				t.Errorf("avoided for more than %v", want)
+			}
+		}
+	})
 }

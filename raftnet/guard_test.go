@@ -2,8 +2,10 @@ package raftnet_test
 
 import (
 	"context"
+	"errors"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -198,6 +200,32 @@ func TestANodeStandsOnceInHalfASecond(t *testing.T) {
 		c.leader(l, second)
 		if first.Leads() || first.probes("won") != 1 {
 			t.Error("it stood twice")
+		}
+	})
+}
+
+// What comes to a node that has been elected, before it has opened its term, waits so long.
+func TestAnElectedNodeHoldsWhatComes(t *testing.T) {
+	inBubble(t, 3, func(t *testing.T, c *cluster, l *member, followers []*member) {
+		next := followers[0]
+		resume := next.log.hang()
+		c.die(l)
+		for !next.Elected() {
+			time.Sleep(time.Millisecond)
+		}
+		done, confirmed := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := next.do(acquire("k", "o", time.Hour))
+			done <- err
+		}()
+		go func() { confirmed <- next.Confirm(t.Context()) }()
+		synctest.Wait()
+		if next.Leads() || len(done) != 0 || len(confirmed) != 0 {
+			t.Error("it did not wait")
+		}
+		resume()
+		if err := errors.Join(<-done, <-confirmed); err != nil {
+			t.Error(err)
 		}
 	})
 }
