@@ -96,9 +96,8 @@ func TestARefusalComesThroughAFollowerAsItIs(t *testing.T) {
 
 func TestWithoutALeaderNothingIsDone(t *testing.T) {
 	for name, leader := range map[string]api.Leader{
-		"unknown":           {},
-		"itself, not ready": {ID: "n2", APIAddr: "n2:7201"},
-		"out of reach":      {ID: "n1", APIAddr: "n1:7201"},
+		"unknown":      {},
+		"out of reach": {ID: "n1", APIAddr: "n1:7201"},
 	} {
 		n := start(t, "n2")
 		n.locked(func() { n.leader = leader })
@@ -117,6 +116,29 @@ func TestWithoutALeaderNothingIsDone(t *testing.T) {
 		if leader.ID != "n1" && len(n.asked) != 0 {
 			t.Errorf("%s: it was passed on to %q", name, n.asked)
 		}
+	}
+}
+
+// A node that has been elected opens its term for what comes, and holds that so long.
+func TestAnElectedNodeHoldsWhatComes(t *testing.T) {
+	n := start(t, "n2")
+	n.locked(func() {
+		n.leader = api.Leader{ID: "n2", APIAddr: "n2:7201"}
+		open := func() { n.locked(func() { n.leads = true }) }
+		n.propose = func(_ context.Context, ms []lease.Mutation) ([]lease.Outcome, error) {
+			open()
+			return make([]lease.Outcome, len(ms)), nil
+		}
+		n.confirm = func(context.Context) error { open(); return nil }
+	})
+	for method, call := range calls() {
+		n.locked(func() { n.leads = false })
+		if _, err := call(within(t), n.leases); err != nil {
+			t.Errorf("%s: %v", method, err)
+		}
+	}
+	if len(n.asked) != 0 {
+		t.Errorf("it was passed on to %q", n.asked)
 	}
 }
 
@@ -173,6 +195,40 @@ func TestWhatWasSentAndNotHeardOfIsUnknown(t *testing.T) {
 	go func() { <-reached; leader.peerStop() }()
 	_, err := follower.leases.Renew(within(t), renewal("k"))
 	wantCode(t, err, wire.Mutates, lease.CodeOutcomeUnknown)
+}
+
+// A leader that was cut off does not hear of its end: what was passed on to it ends when
+// another leads, and not only at its deadline.
+func TestWhatWasPassedOnEndsWhenAnotherLeads(t *testing.T) {
+	leader, follower := startPair(t)
+	reached := make(chan struct{}, 1)
+	hang := func(ctx context.Context) error { reached <- struct{}{}; <-ctx.Done(); return ctx.Err() }
+	leader.locked(func() {
+		leader.propose = func(ctx context.Context, _ []lease.Mutation) ([]lease.Outcome, error) { return nil, hang(ctx) }
+		leader.confirm = hang
+	})
+	for method, call := range calls() {
+		follower.locked(func() { follower.leader = api.Leader{ID: "n1", APIAddr: "n1:7201"} })
+		go func() {
+			<-reached
+			follower.locked(func() { follower.leader = api.Leader{} }) // the old one may still answer
+			time.Sleep(100 * time.Millisecond)
+			follower.locked(func() { follower.leader = api.Leader{ID: "n3", APIAddr: "n3:7201"} })
+		}()
+		began := time.Now()
+		_, err := call(within(t), follower.leases)
+		if took := time.Since(began); took < 100*time.Millisecond || took > 10*time.Second {
+			t.Errorf("%s ended after %v", method, took)
+		}
+		want := lease.CodeOutcomeUnknown
+		if effectOf(method) == wire.Reads {
+			want = lease.CodeUnavailable
+		}
+		wantCode(t, err, effectOf(method), want)
+		if got := wire.LeaderOf(err); got.ID != "n3" {
+			t.Errorf("%s names the leader %v", method, got)
+		}
+	}
 }
 
 func TestWhatCouldNotBeSentIsNotDone(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -53,19 +54,19 @@ func answer[Request, Response any](ctx context.Context, s *leaseServer, c call[R
 	if err := ctx.Err(); err != nil {
 		return none, fmt.Errorf("%s: given up before it was begun: %w: %w", c.subject, lease.ErrUnavailable, err)
 	}
-	if c.consistency == lease.Stale || s.node.Consensus.Leads() {
+	leader := s.node.Consensus.Leader()
+	// A node that has been elected and has not opened its term yet is about to: what it
+	// holds meanwhile is done sooner than what it would refuse.
+	if c.consistency == lease.Stale || s.node.Consensus.Leads() || leader.ID == s.node.ID {
 		response, err := c.here(ctx)
 		if err != nil {
 			return none, about(c.subject, c.effect, err)
 		}
 		return response, nil
 	}
-	leader := s.node.Consensus.Leader()
 	switch {
 	case leader.ID == "":
 		return none, fmt.Errorf("%s: node %q knows no leader now: %w", c.subject, s.node.ID, lease.ErrUnavailable)
-	case leader.ID == s.node.ID:
-		return none, fmt.Errorf("%s: node %q has been elected and is not ready yet: %w", c.subject, s.node.ID, lease.ErrUnavailable)
 	case s.mode == answersOnly:
 		return none, fmt.Errorf("%s: node %q does not lead: %w", c.subject, s.node.ID, lease.ErrUnavailable)
 	}
@@ -81,14 +82,54 @@ func passOn[Request, Response any](ctx context.Context, s *leaseServer, c call[R
 	}
 	ctx, cancel := withWayBack(ctx)
 	defer cancel()
+	ctx, release := s.node.whileLeading(ctx, leaderID)
+	defer release()
 	response, err := c.there(leasepb.NewLeaseServiceClient(conn), ctx, c.request)
+	var changed *leaderChangedError
 	switch {
 	case err == nil:
 		return response, nil
 	case wire.Answered(err):
 		return none, err
+	case errors.As(context.Cause(ctx), &changed):
+		return none, fmt.Errorf("%s: node %q passed it on to the leader %q, but %w: %w", c.subject, s.node.ID, leaderID, changed, wire.FromCall(err, c.effect))
 	default:
 		return none, fmt.Errorf("%s: node %q passed it on to the leader %q: %w", c.subject, s.node.ID, leaderID, wire.FromCall(err, c.effect))
+	}
+}
+
+// leaderCheck is how often a call that was passed on looks whether the leader still is
+// the one that it was passed on to: most calls are over before the first time.
+const leaderCheck = 25 * time.Millisecond
+
+// leaderChangedError ends calls that were passed on to a leader before.
+type leaderChangedError struct{ to string }
+
+func (e *leaderChangedError) Error() string { return fmt.Sprintf("node %q leads now", e.to) }
+
+// whileLeading returns a context that ends when this node knows another leader than id:
+// a leader that was cut off would keep the call until its deadline. release has to be
+// called.
+func (n Node) whileLeading(ctx context.Context, id string) (_ context.Context, release func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watched sync.WaitGroup
+	watched.Go(func() {
+		ticker := time.NewTicker(leaderCheck)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			if now := n.Consensus.Leader().ID; now != "" && now != id {
+				cancel(&leaderChangedError{to: now})
+			}
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		watched.Wait()
 	}
 }
 

@@ -19,8 +19,12 @@ const (
 	// also gets no more than a third of what is left, and no less than minTry.
 	maxTry = 2 * time.Second
 	minTry = 50 * time.Millisecond
-	// firstPause and maxPause bound the pauses between tries.
-	firstPause = 20 * time.Millisecond
+	// firstPause and maxPause bound the pauses between tries. A leader whose process ends
+	// is replaced within tens of milliseconds, so the first, quickTries of them, are no
+	// longer than quickPause.
+	firstPause = 5 * time.Millisecond
+	quickPause = 10 * time.Millisecond
+	quickTries = 6
 	maxPause   = 500 * time.Millisecond
 )
 
@@ -211,7 +215,7 @@ func tryTime(ctx context.Context) time.Duration {
 // try, and waits for the end where there is not even that: a try that cannot be
 // answered any more would only make its outcome unknown.
 func pause(ctx context.Context, n int) bool {
-	most := min(maxPause, firstPause<<min(n, 10))
+	most := longestPause(n)
 	wait := most/2 + rand.N(most/2)
 	if deadline, ok := ctx.Deadline(); ok {
 		switch left := time.Until(deadline) - minTry; {
@@ -223,4 +227,13 @@ func pause(ctx context.Context, n int) bool {
 		}
 	}
 	return sleep(ctx, wait)
+}
+
+// longestPause returns the most that is waited before try n+1: twice as much as before
+// the last one, but for those that are quick.
+func longestPause(n int) time.Duration {
+	if n < quickTries {
+		return min(quickPause, firstPause<<n)
+	}
+	return min(maxPause, quickPause<<min(n-quickTries+1, 10))
 }

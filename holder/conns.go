@@ -142,8 +142,7 @@ func (c *conns) unlearn(from target, failed error) {
 	defer c.mu.Unlock()
 	if wire.Answered(failed) {
 		delete(c.silent, from.addr)
-	} else {
-		s := c.silent[from.addr]
+	} else if s := c.silent[from.addr]; !c.avoidedLocked(from.addr) { // else one of many calls that failed together
 		c.silent[from.addr] = silence{failures: s.failures + 1, until: time.Now().Add(min(firstAvoid<<min(s.failures, 10), maxAvoid))}
 	}
 	if i := slices.Index(c.endpoints, from.addr); i >= 0 {

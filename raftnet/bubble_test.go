@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,21 +143,25 @@ func (s *slowLog) hang() (resume func()) {
 
 type member struct {
 	*raftnet.Node
-	id  raft.ServerID
-	fsm *fsm.FSM
-	log *slowLog
+	id       raft.ServerID
+	fsm      *fsm.FSM
+	log      *slowLog
+	abstains *atomic.Bool
+	registry *prometheus.Registry
+	net      raftnet.Transport // what it sends by
 }
 
 type cluster struct {
 	t       *testing.T
 	net     *network
+	sights  *sights
 	members []*member
 }
 
 // openCluster starts n nodes, n0 and so on. Close it inside the bubble.
 func openCluster(t *testing.T, n int) *cluster {
 	t.Helper()
-	c := &cluster{t: t, net: newNetwork()}
+	c := &cluster{t: t, net: newNetwork(), sights: newSights()}
 	var table raftnet.Table
 	transports := make([]*memTransport, n)
 	for i := range n {
@@ -173,12 +178,13 @@ func openCluster(t *testing.T, n int) *cluster {
 		}
 	}
 	for i, transport := range transports {
-		c.members = append(c.members, openMember(t, table, table[i].ID, transport))
+		c.members = append(c.members, c.openMember(table, table[i].ID, transport))
 	}
 	return c
 }
 
-func openMember(t *testing.T, table raftnet.Table, id string, transport raftnet.Transport) *member {
+func (c *cluster) openMember(table raftnet.Table, id string, transport raftnet.Transport) *member {
+	t := c.t
 	t.Helper()
 	dir := t.TempDir()
 	identity, err := raftnet.OpenIdentity(dir, id)
@@ -198,14 +204,15 @@ func openMember(t *testing.T, table raftnet.Table, id string, transport raftnet.
 	if err != nil {
 		t.Fatal(err)
 	}
-	node, err := raftnet.Open(raftnet.Config{
-		ID: id, Settings: fsm.DefaultSettings(), FSM: state, Transport: transport, Stores: stores, Abstain: func() bool { return false }, Clock: lease.NewSystemClock(),
-		Tuning: raftnet.DefaultTuning(), Logger: hclog.NewNullLogger(), Metrics: raftnet.NewMetrics(prometheus.NewRegistry()),
+	m := &member{id: raft.ServerID(id), fsm: state, log: log, abstains: &atomic.Bool{}, registry: prometheus.NewRegistry(), net: transport}
+	m.Node, err = raftnet.Open(raftnet.Config{
+		ID: id, Settings: fsm.DefaultSettings(), FSM: state, Transport: transport, Neighbours: c.sights.of(m.id), Stores: stores, Abstain: m.abstains.Load, Clock: lease.NewSystemClock(),
+		Tuning: raftnet.DefaultTuning(), Logger: hclog.NewNullLogger(), Metrics: raftnet.NewMetrics(m.registry),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &member{Node: node, id: raft.ServerID(id), fsm: state, log: log}
+	return m
 }
 
 func (c *cluster) close() {

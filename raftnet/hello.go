@@ -21,6 +21,8 @@ const (
 	PurposeFound Purpose = "found"
 	// PurposeWho ends after the hello: it asks who answers at an address.
 	PurposeWho Purpose = "who"
+	// PurposeProbe ends after the hello: it asks a [Question].
+	PurposeProbe Purpose = "probe"
 )
 
 // Hello is what either side of a connection between nodes says first.
@@ -37,6 +39,9 @@ type Hello struct {
 	EntryVersion int `json:"entry_version"`
 	// Founding is what the node knows of the founding.
 	Founding *FoundingView `json:"founding,omitempty"`
+	// Question, with PurposeProbe, is what is asked, and Finding the answer.
+	Question *Question `json:"question,omitempty"`
+	Finding  *Finding  `json:"finding,omitempty"`
 	// Refusal, in an answer, says why the connection is not wanted.
 	Refusal string `json:"refusal,omitempty"`
 }

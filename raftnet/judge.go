@@ -15,7 +15,7 @@ func (p *Port) admit(h Hello) error {
 		return nil
 	case h.Purpose == PurposeFound:
 		return p.judge(h)
-	case p.lanes[h.Purpose] == nil:
+	case p.lanes[h.Purpose] == nil && h.Purpose != PurposeProbe:
 		return &RefusedError{ID: h.ID, Reason: fmt.Sprintf("the purpose %q is not known here", h.Purpose)}
 	case !founded:
 		return &RefusedError{ID: h.ID, Reason: "this node's cluster is not founded yet"}
@@ -66,6 +66,7 @@ func (p *Port) judge(h Hello) error {
 	if err := p.cfg.Identity.see(h.ID, Sighting{Starts: h.Starts, Boot: h.Boot}); err != nil {
 		return err
 	}
+	p.presence.met(h.ID, Sighting{Starts: h.Starts, Boot: h.Boot})
 	p.mu.Lock()
 	p.peers[h.ID] = h
 	p.mu.Unlock()

@@ -13,6 +13,7 @@ type Metrics struct {
 	mutations prometheus.Histogram
 	commit    prometheus.Histogram
 	rounds    prometheus.Counter
+	probes    *prometheus.CounterVec
 	gauges    []prometheus.Collector
 }
 
@@ -28,8 +29,14 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Name: "leasenode_commit_seconds", Help: "Time from proposing a log entry to its outcome.", Buckets: prometheus.ExponentialBuckets(0.00025, 2, 16),
 		}),
 		rounds: prometheus.NewCounter(prometheus.CounterOpts{Name: "leasenode_confirmations_total", Help: "Rounds in which a majority confirmed this node's leadership for reads."}),
+		probes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "leasenode_failover_probes_total", Help: "Looks at a leader whose connections had closed, by what came of them.",
+		}, []string{"result"}),
 	}
-	registry.MustRegister(m.entries, m.mutations, m.commit, m.rounds)
+	for _, result := range probeResults {
+		m.probes.WithLabelValues(string(result))
+	}
+	registry.MustRegister(m.entries, m.mutations, m.commit, m.rounds, m.probes)
 	return m
 }
 
@@ -40,6 +47,8 @@ func (m *Metrics) entry(mutations int, took time.Duration) {
 }
 
 func (m *Metrics) confirmed() { m.rounds.Inc() }
+
+func (m *Metrics) probed(result probeResult) { m.probes.WithLabelValues(string(result)).Inc() }
 
 // watch registers the gauges that ask n.
 func (m *Metrics) watch(n *Node) {

@@ -25,6 +25,9 @@ type Config struct {
 	FSM      *fsm.FSM
 	// Transport carries raft's messages; the node closes it.
 	Transport Transport
+	// Neighbours, if not nil, tell the node that the leader's process is gone, so that
+	// another need not wait for a timeout. [Port] is one.
+	Neighbours Neighbours
 	// Stores have been begun with [Begin]. The node does not close them.
 	Stores Stores
 	// Abstain reports whether the node must not stand for election now: it could not
@@ -84,6 +87,8 @@ type Node struct {
 	cfg     Config
 	raft    *raft.Raft
 	witness *witness
+	gate    *gate
+	log     *pacedLog
 	queue   *queue
 	reads   *readers
 
@@ -111,20 +116,18 @@ func Open(cfg Config) (*Node, error) {
 		reopen: make(chan struct{}, 1), turned: make(chan struct{}, 1),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
-	logs, err := raft.NewLogCache(entriesCached, cfg.Stores.Logs)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("cache the log: %w", err), cfg.Transport.Close())
-	}
-	n.raft, err = raft.NewRaft(n.raftConfig(), cfg.FSM, logs, cfg.Stores.Stable, cfg.Stores.Snapshots, n.witness)
-	if err != nil {
+	if err := n.startRaft(); err != nil {
 		n.stop()
-		return nil, errors.Join(fmt.Errorf("start raft: %w", err), cfg.Transport.Close())
+		return nil, err
 	}
 	cfg.Metrics.watch(n)
 	n.joined.Go(n.leadLoop)
 	n.joined.Go(n.packLoop)
 	n.joined.Go(n.tickLoop)
 	n.joined.Go(n.confirmLoop)
+	if cfg.Neighbours != nil {
+		n.joined.Go(newProber(n, cfg.Neighbours).loop)
+	}
 	return n, nil
 }
 

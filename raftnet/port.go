@@ -40,6 +40,8 @@ type Port struct {
 	stop   context.CancelFunc
 	joined sync.WaitGroup
 	lanes  map[Purpose]*lane
+	// presence is of the raft connections that peers made.
+	presence *presence
 
 	mu      sync.Mutex
 	peers   map[string]Hello // the latest hello of each peer
@@ -48,6 +50,7 @@ type Port struct {
 	lagging map[net.Conn]struct{}
 	// refusals are the reasons for which other nodes refused this one last.
 	refusals map[string]string
+	find     func(context.Context, Question) Finding // see [Port.Answer]
 }
 
 // helloTimeout bounds a handshake: longer than a loaded machine needs, short enough
@@ -57,7 +60,7 @@ const helloTimeout = 3 * time.Second
 // OpenPort starts to listen. Until [Port.Serve] is called only founding nodes are
 // answered.
 func OpenPort(cfg PortConfig) *Port {
-	p := &Port{cfg: cfg, peers: map[string]Hello{}, lanes: map[Purpose]*lane{}, lagging: map[net.Conn]struct{}{}, refusals: map[string]string{}}
+	p := &Port{cfg: cfg, peers: map[string]Hello{}, lanes: map[Purpose]*lane{}, lagging: map[net.Conn]struct{}{}, refusals: map[string]string{}, presence: newPresence()}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	for _, purpose := range []Purpose{PurposeRaft, PurposeCall} {
 		p.lanes[purpose] = newLane(cfg.Listener.Addr())
@@ -126,6 +129,11 @@ func (p *Port) Dial(ctx context.Context, id string, purpose Purpose) (net.Conn, 
 }
 
 func (p *Port) dial(ctx context.Context, id string, purpose Purpose) (net.Conn, Hello, error) {
+	return p.dialWith(ctx, id, p.hello(purpose))
+}
+
+// dialWith dials a node and says hello.
+func (p *Port) dialWith(ctx context.Context, id string, hello Hello) (net.Conn, Hello, error) {
 	addr, ok := p.cfg.AddrOf(id)
 	if !ok {
 		return nil, Hello{}, fmt.Errorf("dial node %q: its address is not known", id)
@@ -134,15 +142,17 @@ func (p *Port) dial(ctx context.Context, id string, purpose Purpose) (net.Conn, 
 	if err != nil {
 		return nil, Hello{}, fmt.Errorf("dial node %q: %w", id, err)
 	}
-	answer, err := p.greet(ctx, conn, purpose)
+	answer, err := p.greet(ctx, conn, hello)
 	if err == nil && answer.ID != id {
 		err = &RefusedError{ID: id, Reason: fmt.Sprintf("node %q answered at %s; is an address wrong in --cluster or --dial?", answer.ID, addr)}
 	}
 	if err == nil && answer.Refusal != "" {
 		err = &RefusedError{ID: id, Reason: "it refuses this node: " + answer.Refusal}
-		p.tellRefusal(id, answer.Refusal)
+		if hello.Purpose != PurposeProbe { // an earlier version does not know it, and need not
+			p.tellRefusal(id, answer.Refusal)
+		}
 	}
-	if err == nil && purpose != PurposeWho {
+	if err == nil && hello.Purpose != PurposeWho {
 		err = p.judge(answer)
 	}
 	if err != nil {
@@ -166,11 +176,11 @@ func (p *Port) tellRefusal(id, reason string) {
 }
 
 // greet says hello on a connection that this node made, and returns the answer.
-func (p *Port) greet(ctx context.Context, conn net.Conn, purpose Purpose) (Hello, error) {
+func (p *Port) greet(ctx context.Context, conn net.Conn, hello Hello) (Hello, error) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	_ = conn.SetDeadline(time.Now().Add(helloTimeout))
-	if err := writeHello(conn, p.hello(purpose)); err != nil {
+	if err := writeHello(conn, hello); err != nil {
 		return Hello{}, fmt.Errorf("say hello: %w", err)
 	}
 	answer, err := readHello(conn)
@@ -229,6 +239,9 @@ func (p *Port) receive(conn net.Conn) {
 	}
 	hello, err := p.answer(conn)
 	p.untrack(conn)
+	if err == nil && hello.Purpose == PurposeRaft {
+		conn = p.presence.enter(hello, conn)
+	}
 	if lane := p.lanes[hello.Purpose]; err == nil && lane != nil && lane.hand(conn) {
 		return
 	}
@@ -248,6 +261,9 @@ func (p *Port) answer(conn net.Conn) (Hello, error) {
 	answer := p.hello(hello.Purpose)
 	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		answer.Refusal = refused.Reason
+	}
+	if err == nil && hello.Purpose == PurposeProbe && hello.Question != nil {
+		answer.Finding = p.answerQuestion(*hello.Question)
 	}
 	if werr := writeHello(conn, answer); werr != nil {
 		return hello, errors.Join(err, werr)

@@ -82,6 +82,7 @@ type cluster struct {
 	// hangable has the nodes run with a disk that can be made to hang or to fail.
 	hangable bool
 	procs    []*process
+	all      []*process // those that have ended included
 }
 
 func newCluster(t *testing.T, n int) *cluster {
@@ -145,7 +146,7 @@ func (c *cluster) start(i int) *process {
 		_ = p.cmd.Wait()
 		close(p.exited)
 	}()
-	c.procs[i] = p
+	c.procs[i], c.all = p, append(c.all, p)
 	return p
 }
 

@@ -185,8 +185,9 @@ func (n *Node) raftStores() raftnet.Stores {
 func (n *Node) openConsensus(context.Context) (err error) {
 	n.raft, err = raftnet.Open(raftnet.Config{
 		ID: n.cfg.ID, Settings: n.cfg.settings(), FSM: n.state,
-		Transport: n.parts.NewTransport(n.core.port, n.parts.Logger.Named("transport")),
-		Stores:    n.raftStores(), Abstain: n.stores.Full, Clock: n.parts.Clock, Tuning: n.parts.Tuning,
+		Transport:  n.parts.NewTransport(n.core.port, n.parts.Logger.Named("transport")),
+		Neighbours: n.core.port,
+		Stores:     n.raftStores(), Abstain: n.stores.Full, Clock: n.parts.Clock, Tuning: n.parts.Tuning,
 		Logger: n.parts.Logger, Metrics: raftnet.NewMetrics(n.parts.Registry),
 	})
 	if err != nil {
