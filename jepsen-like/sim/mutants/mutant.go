@@ -16,8 +16,6 @@ type Mutant struct {
 	Edits []Edit
 	// Test is the test of package sim that has to fail: one scenario, or [Seeds].
 	Test string
-	// Slow mutants are left out where only a few minutes are to be spent.
-	Slow bool
 }
 
 // Seeds is the Test of a mutant that has to be caught by a schedule of some seed.

@@ -20,8 +20,7 @@ import (
 )
 
 var (
-	all  = flag.Bool("all", false, "run the slow ones too")
-	only = flag.String("only", "", "run only the mutants whose names match this regular expression, slow ones too")
+	only = flag.String("only", "", "run only the mutants whose names match this regular expression")
 	most = flag.Int("most", 40, "how many seeds may pass before one has to catch a mutant")
 )
 
@@ -74,12 +73,7 @@ func TestMutants(t *testing.T) {
 	t.Logf("\n%s", printed(results))
 }
 
-func wanted(m mutants.Mutant) bool {
-	if *only != "" {
-		return regexp.MustCompile(*only).MatchString(m.Name)
-	}
-	return *all || !m.Slow
-}
+func wanted(m mutants.Mutant) bool { return regexp.MustCompile(*only).MatchString(m.Name) }
 
 // try compiles a mutant and runs the test that has to catch it.
 func try(t *testing.T, root string, m mutants.Mutant) (r result) {
