@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/hashicorp/raft"
+	"github.com/leasenode/leasenode/fsm/feed"
 	"github.com/leasenode/leasenode/lease"
 	"go.etcd.io/bbolt"
 )
@@ -23,6 +25,8 @@ type overlay struct {
 	meta      meta
 	marks     marks
 	buffer    []byte
+	// happened is what the entries did, for the feed.
+	happened []feed.Entry
 	// damaged says that an entry was carried out by half: nothing may be committed.
 	damaged bool
 }
@@ -91,6 +95,7 @@ func (o *overlay) apply(log *raft.Log) (any, error) {
 	if log.Type != raft.LogCommand {
 		o.meta = m
 		o.mark()
+		o.happened = append(o.happened, feed.Entry{Index: m.index, Now: m.now})
 		return nil, nil
 	}
 	e, err := decodeEntry(log.Data)
@@ -105,6 +110,7 @@ func (o *overlay) apply(log *raft.Log) (any, error) {
 		o.damaged = true
 		return nil, err
 	}
+	o.tell(done, len(log.Data))
 	o.mark()
 	return done.response, nil
 }
@@ -135,6 +141,24 @@ func (o *overlay) carryOut(e effects) error {
 		}
 	}
 	return nil
+}
+
+// tell keeps what an entry of so many bytes did, for the feed.
+func (o *overlay) tell(e effects, size int) {
+	told := feed.Entry{Index: e.meta.index, Now: e.meta.now, Bytes: size}
+	if len(e.changes) > 0 {
+		told.Changes = make([]feed.Change, len(e.changes))
+		told.Bytes += len(e.changes) * int(unsafe.Sizeof(feed.Change{}))
+	}
+	for i, c := range e.changes {
+		told.Changes[i] = feed.Change{Op: c.op, After: c.after.record}
+		if c.before != nil {
+			told.Changes[i].Before = c.before.record
+		}
+		// The texts of both are parts of the entry and of the value before it.
+		told.Bytes += len(o.items[c.after.record.Key].value)
+	}
+	o.happened = append(o.happened, told)
 }
 
 // refer adds references to an index, and takes the oldest log entries off its left
