@@ -29,6 +29,8 @@ type leaseServer struct {
 	leasepb.UnimplementedLeaseServiceServer
 	node Node
 	mode mode
+	// watches counts watches; nil where there are none.
+	watches *watchMetrics
 }
 
 // call is a request on its way to whoever can answer it.
