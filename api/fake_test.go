@@ -47,6 +47,7 @@ type fakeNode struct {
 	entries []lease.Entry
 	digests []fsm.Digest
 	feed    *feed.Feed
+	listed  func() // called after each page
 	applied uint64
 
 	peers map[string]grpc.ClientConnInterface
@@ -138,6 +139,9 @@ func (f *fakeNode) Get(key string) (fsm.View, error) {
 
 func (f *fakeNode) List(q fsm.ListQuery) (fsm.ListView, error) {
 	f.mu.Lock()
+	if f.listed != nil {
+		defer f.listed()
+	}
 	defer f.mu.Unlock()
 	view := fsm.ListView{Now: f.now, Next: q.After, Index: f.applied}
 	for _, r := range f.records {
@@ -214,9 +218,16 @@ type running struct {
 // start runs a node that knows of nobody, with a clock at one million milliseconds.
 func start(t *testing.T, id string) *running {
 	t.Helper()
+	return startWith(t, id, func(*fakeNode, *api.Node) {})
+}
+
+// startWith is start, with change done before anything runs.
+func startWith(t *testing.T, id string, change func(*fakeNode, *api.Node)) *running {
+	t.Helper()
 	f := &fakeNode{id: id, applied: 42, now: lease.InstantOfMillis(1_000_000), reading: lease.InstantOfMillis(1_000_000), peers: map[string]grpc.ClientConnInterface{}}
 	f.members = []api.Member{{ID: "n1", PeerAddr: "p1:1", Role: api.RoleVoter}, {ID: "n2", PeerAddr: "p2:1", Role: api.RoleVoter}, {ID: "n3", PeerAddr: "p3:1", Role: api.RoleLearner}}
 	node := api.Node{ID: id, APIAddr: id + ":7201", Consensus: f, State: f, Peers: f, Logger: hclog.NewNullLogger()}
+	change(f, &node)
 	r := &running{fakeNode: f, health: api.NewHealth(node), registry: prometheus.NewRegistry()}
 	public, err := api.NewPublicServer(node, r.health, r.registry)
 	if err != nil {

@@ -49,6 +49,9 @@ const (
 	maxLearned = 16
 )
 
+// errClientClosed answers what is asked of a client that was closed.
+var errClientClosed = fmt.Errorf("the client is closed: %w", lease.ErrUnavailable)
+
 // target is a node to try.
 type target struct {
 	addr string
@@ -77,7 +80,7 @@ func (c *conns) conn(addr string) (grpc.ClientConnInterface, error) {
 
 func (c *conns) connLocked(addr string) (grpc.ClientConnInterface, error) {
 	if c.closed {
-		return nil, fmt.Errorf("the client is closed: %w", lease.ErrUnavailable)
+		return nil, errClientClosed
 	}
 	if conn, ok := c.open[addr]; ok {
 		return conn, nil

@@ -1,12 +1,9 @@
 package holder
 
 import (
-	"fmt"
 	"slices"
 
 	"google.golang.org/grpc"
-
-	"github.com/leasenode/leasenode/lease"
 )
 
 // maxWatchesPerConn is how many watches share a connection. A server takes a thousand
@@ -25,7 +22,7 @@ func (c *conns) watchConn(addr string) (conn *grpc.ClientConn, release func(), e
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, nil, fmt.Errorf("the client is closed: %w", lease.ErrUnavailable)
+		return nil, nil, errClientClosed
 	}
 	at := slices.IndexFunc(c.watching[addr], func(w *watchConn) bool { return w.watches < maxWatchesPerConn })
 	if at < 0 {

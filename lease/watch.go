@@ -184,7 +184,8 @@ func (e *CompactedError) Code() Code { return CodeCompacted }
 
 // TooSlowError ends a watch whose reader did not keep up. Go on after Last.
 type TooSlowError struct {
-	// Last is the position of the last thing that was sent; its Index is 0 if nothing was.
+	// Last is the position of the last update that was certainly taken; its Index is 0 if
+	// none was. What has come after it counts all the same.
 	Last Position
 }
 

@@ -8,13 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/leasenode/leasenode/fsm/feed"
 	"github.com/leasenode/leasenode/lease"
 	"github.com/leasenode/leasenode/raftnet"
 	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // Parts are what a node stands on. A simulation or a chaos harness replaces some of
-// them; all have to be set.
+// them; all but Feed have to be set.
 type Parts struct {
 	Clock  lease.Clock
 	Logger hclog.Logger
@@ -30,6 +31,8 @@ type Parts struct {
 	// NewTransport returns what carries raft's messages over the peer port.
 	NewTransport func(port *raftnet.Port, logger hclog.Logger) raftnet.Transport
 	Tuning       raftnet.Tuning
+	// Feed bounds what a node keeps for watchers; zero for the defaults.
+	Feed feed.Bounds
 	// Registry takes the node's metrics, and is what its HTTP address serves.
 	Registry *prometheus.Registry
 }
