@@ -56,10 +56,16 @@ type watch struct {
 	// last is the position after the last update that had one; zero before the first,
 	// and while a listing is awaited.
 	last lease.Position
-	// told is how many events after last the caller has been given. All nodes have the
-	// same, so those are left out when the watch goes on elsewhere.
-	told int
+	// told is which events the caller has been given. All nodes have the same in the same
+	// order, so those are left out when the watch goes on elsewhere.
+	told told
 	turn int // the endpoint that is next
+}
+
+// told stands for the events of the log entries before index, and so many of its own.
+type told struct {
+	index  uint64
+	events int
 }
 
 func (w *watch) subject() string {
@@ -99,7 +105,7 @@ func (w *watch) run(ctx context.Context, yield func(lease.WatchUpdate, error) bo
 			if lease.CodeOf(refused) != lease.CodeCompacted || !w.request.Sync {
 				return refused
 			}
-			w.last, w.told, refused = lease.Position{}, 0, nil
+			w.last, w.told, refused = lease.Position{}, told{}, nil
 		}
 		most := min(maxPause, firstPause<<min(failures, 10))
 		sleep(ctx, most/2+rand.N(most/2))
@@ -133,7 +139,7 @@ func (w *watch) read(ctx context.Context, addr string, yield func(lease.WatchUpd
 	if err != nil {
 		return false, err
 	}
-	seen := 0 // events after last that this stream has given
+	again := w.told // what this stream tells again
 	for {
 		u, err := receive(stream)
 		patience.Stop()
@@ -142,9 +148,12 @@ func (w *watch) read(ctx context.Context, addr string, yield func(lease.WatchUpd
 		}
 		u.Reset = req.Sync && !begun
 		begun = true
-		u.Events, seen = w.untold(u.Events, seen), seen+len(u.Events)
+		u.Events = w.untold(u.Events, &again)
+		if u.Position.Index < w.told.index { // of a node that is behind what it cannot know
+			u.Position, u.Now = lease.Position{}, 0
+		}
 		if u.Position != (lease.Position{}) {
-			w.last, w.told, seen = u.Position, 0, 0
+			w.last = u.Position
 		}
 		if !yield(u, nil) {
 			return true, errTaken
@@ -165,10 +174,21 @@ func receive(stream grpc.ServerStreamingClient[leasepb.WatchResponse]) (lease.Wa
 	return u, nil
 }
 
-// untold returns the events that the caller has not been given, of those that come
-// after the seen first ones after last.
-func (w *watch) untold(events []lease.Event, seen int) []lease.Event {
-	events = events[min(len(events), max(0, w.told-seen)):]
-	w.told += len(events)
-	return events
+// untold returns the events that the caller has not been given, and notes that it will
+// be. again is what is still to be left out.
+func (w *watch) untold(events []lease.Event, again *told) (untold []lease.Event) {
+	for _, e := range events {
+		switch {
+		case e.Index < again.index:
+			continue
+		case e.Index == again.index && again.events > 0:
+			again.events--
+			continue
+		case e.Index != w.told.index:
+			w.told = told{index: e.Index}
+		}
+		w.told.events++
+		untold = append(untold, e)
+	}
+	return untold
 }
