@@ -31,6 +31,8 @@ type leaseServer struct {
 	mode mode
 	// watches counts watches; nil where there are none.
 	watches *watchMetrics
+	// rounds has the leader asked how far it is, for watches.
+	rounds rounds
 }
 
 // call is a request on its way to whoever can answer it.

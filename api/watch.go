@@ -36,6 +36,7 @@ type watch struct {
 	times   Watching
 	feed    *feed.Feed
 	metrics *watchMetrics
+	rounds  *rounds
 	stream  grpc.ServerStreamingServer[leasepb.WatchResponse]
 	request lease.WatchRequest
 	wants   feed.Selection
@@ -51,7 +52,7 @@ func (s *leaseServer) Watch(req *leasepb.WatchRequest, stream grpc.ServerStreami
 		return err
 	}
 	w := &watch{
-		node: s.node, times: s.node.Watching.withDefaults(), feed: s.node.State.Feed(), metrics: s.watches, stream: stream,
+		node: s.node, times: s.node.Watching.withDefaults(), feed: s.node.State.Feed(), metrics: s.watches, rounds: &s.rounds, stream: stream,
 		request: r, wants: feed.Selection{Key: r.Key, Prefix: r.Prefix, Renewals: r.Renewals}, sent: r.After,
 	}
 	if w.feed == nil || w.metrics == nil {

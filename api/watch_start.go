@@ -50,13 +50,15 @@ func (w *watch) latest(ctx context.Context) (uint64, error) {
 	if leader.ID == "" || leader.ID == w.node.ID {
 		return 0, fmt.Errorf("node %q knows no leader now: %w", w.node.ID, lease.ErrUnavailable)
 	}
-	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
-	defer cancel()
-	state := w.node.askOne(ctx, leader.ID)
-	if state.GetRole() != string(RoleLeader) || !state.GetHealthy() {
-		return 0, fmt.Errorf("node %q can not find out from the leader %q how far the cluster is: %w", w.node.ID, leader.ID, lease.ErrUnavailable)
-	}
-	return state.GetAppliedIndex(), nil
+	return w.rounds.do(ctx, func(ctx context.Context) (uint64, error) {
+		ctx, cancel := context.WithTimeout(ctx, stateTimeout)
+		defer cancel()
+		state := w.node.askOne(ctx, leader.ID)
+		if state.GetRole() != string(RoleLeader) || !state.GetHealthy() {
+			return 0, fmt.Errorf("node %q can not find out from the leader %q how far the cluster is: %w", w.node.ID, leader.ID, lease.ErrUnavailable)
+		}
+		return state.GetAppliedIndex(), nil
+	})
 }
 
 // await waits until the feed has come to index.
