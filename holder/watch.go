@@ -16,10 +16,14 @@ import (
 )
 
 const (
-	// firstWord is how long a node may take to begin a watch, and watchSilence how long
-	// it may be silent then: nodes tell the position every 5 s.
+	// firstWord is how long a node may take to begin a watch. It doubles with each round
+	// of all nodes that has failed, up to watchSilence, which is how long a node may be
+	// silent later: nodes tell the position every 5 s.
 	firstWord    = 3 * time.Second
 	watchSilence = 15 * time.Second
+	// maxWatchPause bounds the pauses between tries. They grow longer than those of other
+	// calls: thousands of watches may have to begin anew at once.
+	maxWatchPause = 4 * time.Second
 )
 
 var _ lease.Watcher = (*Client)(nil)
@@ -81,7 +85,8 @@ func (w *watch) run(ctx context.Context, yield func(lease.WatchUpdate, error) bo
 	var refused error // a refusal that another node need not share
 	for failures := 0; ; failures++ {
 		addr := w.conns.endpoints[w.turn]
-		begun, failed := w.read(ctx, addr, yield)
+		rounds := failures / len(w.conns.endpoints)
+		begun, failed := w.read(ctx, addr, min(firstWord<<min(rounds, 10), watchSilence), yield)
 		if errors.Is(failed, errTaken) {
 			return failed
 		}
@@ -107,7 +112,7 @@ func (w *watch) run(ctx context.Context, yield func(lease.WatchUpdate, error) bo
 			}
 			w.last, w.told, refused = lease.Position{}, told{}, nil
 		}
-		most := min(maxPause, firstPause<<min(failures, 10))
+		most := min(maxWatchPause, firstPause<<min(failures, 10))
 		sleep(ctx, most/2+rand.N(most/2))
 	}
 }
@@ -121,8 +126,9 @@ func (w *watch) explain(addr string, failed error) error {
 	return fmt.Errorf("%s at %s: %w", w.subject(), addr, err)
 }
 
-// read reads from one node until that fails, and reports whether it had begun.
-func (w *watch) read(ctx context.Context, addr string, yield func(lease.WatchUpdate, error) bool) (begun bool, failed error) {
+// read reads from one node, which may take wait to begin, until that fails, and reports
+// whether it had begun.
+func (w *watch) read(ctx context.Context, addr string, wait time.Duration, yield func(lease.WatchUpdate, error) bool) (begun bool, failed error) {
 	conn, release, err := w.conns.watchConn(addr)
 	if err != nil {
 		return false, err
@@ -130,7 +136,7 @@ func (w *watch) read(ctx context.Context, addr string, yield func(lease.WatchUpd
 	defer release()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	patience := time.AfterFunc(firstWord, cancel)
+	patience := time.AfterFunc(wait, cancel)
 	defer patience.Stop()
 	req := w.request
 	req.After = w.last
