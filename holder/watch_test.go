@@ -119,7 +119,11 @@ func TestWatchHasNoGapAndNoRepeat(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got = append(got, u.Events...); u.Position.Index == log[len(log)-1].Index {
+			got = append(got, u.Events...)
+			if n := len(got); n > 0 && u.Position.Index > 0 && u.Position.Index < got[n-1].Index {
+				t.Fatalf("position %v after %+v", u.Position, got[n-1])
+			}
+			if u.Position.Index == log[len(log)-1].Index {
 				break
 			}
 		}

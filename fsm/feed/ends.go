@@ -59,5 +59,3 @@ func (e ends) takeOver(now lease.Instant, most int) []string {
 	}
 	return keys
 }
-
-func (e ends) len() int { return e.tree.Len() }
