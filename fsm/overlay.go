@@ -106,24 +106,31 @@ func (o *overlay) apply(log *raft.Log) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.carryOut(done); err != nil {
+	if err := o.carryOut(done, len(log.Data)); err != nil {
 		o.damaged = true
 		return nil, err
 	}
-	o.tell(done, len(log.Data))
 	o.mark()
 	return done.response, nil
 }
 
-// carryOut adds the effects of one entry. An error is one of the state file.
-func (o *overlay) carryOut(e effects) error {
+// carryOut adds the effects of one entry of so many bytes. An error is one of the state
+// file.
+func (o *overlay) carryOut(e effects, size int) error {
 	o.meta = e.meta
+	entry := told(e, size)
 	var references [2][]reference
-	for _, c := range e.changes {
+	for i, c := range e.changes {
 		it, err := o.item(c.after.record.Key)
 		if err != nil {
 			return err
 		}
+		change := &entry.Changes[i]
+		if change.Op, change.After = c.op, c.after.record; c.before != nil {
+			change.Before = c.before.record
+		}
+		// The texts of both are parts of the entry and of the value before it.
+		entry.Bytes += len(it.value)
 		it.current, it.changed = c.after, true
 		if !it.waiting {
 			it.waiting = true
@@ -140,25 +147,17 @@ func (o *overlay) carryOut(e effects) error {
 			return err
 		}
 	}
+	o.happened = append(o.happened, entry)
 	return nil
 }
 
-// tell keeps what an entry of so many bytes did, for the feed.
-func (o *overlay) tell(e effects, size int) {
-	told := feed.Entry{Index: e.meta.index, Now: e.meta.now, Bytes: size}
+// told returns e as the feed takes it, without its changes.
+func told(e effects, size int) feed.Entry {
+	entry := feed.Entry{Index: e.meta.index, Now: e.meta.now, Bytes: size + len(e.changes)*int(unsafe.Sizeof(feed.Change{}))}
 	if len(e.changes) > 0 {
-		told.Changes = make([]feed.Change, len(e.changes))
-		told.Bytes += len(e.changes) * int(unsafe.Sizeof(feed.Change{}))
+		entry.Changes = make([]feed.Change, len(e.changes))
 	}
-	for i, c := range e.changes {
-		told.Changes[i] = feed.Change{Op: c.op, After: c.after.record}
-		if c.before != nil {
-			told.Changes[i].Before = c.before.record
-		}
-		// The texts of both are parts of the entry and of the value before it.
-		told.Bytes += len(o.items[c.after.record.Key].value)
-	}
-	o.happened = append(o.happened, told)
+	return entry
 }
 
 // refer adds references to an index, and takes the oldest log entries off its left
