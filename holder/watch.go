@@ -96,7 +96,7 @@ func (w *watch) run(ctx context.Context, yield func(lease.WatchUpdate, error) bo
 		err := w.explain(addr, failed)
 		last.take(ctx, failed, err)
 		if ctx.Err() != nil || errors.Is(failed, errClientClosed) {
-			return fmt.Errorf("%s: %w", w.subject(), giveUp(ctx, last.err, nil))
+			return giveUp(ctx, last.err, nil)
 		}
 		switch lease.CodeOf(err) {
 		case lease.CodeUnavailable, lease.CodeWatchTooSlow:
