@@ -18,6 +18,14 @@ import (
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
+	watches  watchMetrics
+}
+
+// watchMetrics count watches on this node.
+type watchMetrics struct {
+	watchers prometheus.Gauge
+	events   prometheus.Counter
+	cut      prometheus.Counter
 }
 
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
@@ -32,7 +40,21 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 17), // to 16 s
 		}, []string{"method"}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.seconds} {
+	m.watches = watchMetrics{
+		watchers: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "leasenode_watchers",
+			Help: "Watches that are served by this node now.",
+		}),
+		events: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "leasenode_watch_events_total",
+			Help: "Events that were sent to watchers, once for each.",
+		}),
+		cut: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "leasenode_watchers_cut_total",
+			Help: "Watches that were cut off because their reader was too slow.",
+		}),
+	}
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.watches.watchers, m.watches.events, m.watches.cut} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register the metrics of requests: %w", err)
 		}

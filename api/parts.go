@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasenode/leasenode/api/wire"
 	"github.com/leasenode/leasenode/fsm"
+	"github.com/leasenode/leasenode/fsm/feed"
 	"github.com/leasenode/leasenode/lease"
 )
 
@@ -80,6 +81,8 @@ type State interface {
 	AppliedIndex() uint64
 	// Digests returns the digests that are kept, in the order of their indexes.
 	Digests() []fsm.Digest
+	// Feed returns the events of this state; nil if there is none yet.
+	Feed() *feed.Feed
 }
 
 // Peers reaches the other nodes over the peer port.
@@ -90,7 +93,7 @@ type Peers interface {
 	Conn(id string) (grpc.ClientConnInterface, error)
 }
 
-// Node is what the servers of one node are made of. All fields are needed.
+// Node is what the servers of one node are made of. All fields but Watching are needed.
 type Node struct {
 	// ID is the node's name, APIAddr where its clients are told to reach it.
 	ID        string
@@ -99,6 +102,8 @@ type Node struct {
 	State     State
 	Peers     Peers
 	Logger    hclog.Logger
+	// Watching has the times of watches.
+	Watching Watching
 }
 
 // Serves reports whether this node can serve linearizable requests: it leads, or

@@ -31,15 +31,15 @@ const (
 // and reflection. Its metrics are registered with registry, which must not have
 // them yet. Stop waits for the calls that are being answered.
 //
-// A stream of health lasts as long as its client likes: GracefulStop waits for it.
+// A stream of health, and a watch, last as long as their clients like: GracefulStop
+// waits for them.
 func NewPublicServer(n Node, h *Health, registry prometheus.Registerer) (*grpc.Server, error) {
 	m, err := newMetrics(registry)
 	if err != nil {
 		return nil, err
 	}
-	observe := observer{logger: n.Logger, metrics: m}
-	server := newServer(n, observe.unary)
-	register(server, &leasepb.LeaseService_ServiceDesc, &leaseServer{node: n, mode: passesOn})
+	server := newServer(n, observer{logger: n.Logger, metrics: m})
+	register(server, &leasepb.LeaseService_ServiceDesc, &leaseServer{node: n, mode: passesOn, watches: &m.watches})
 	register(server, &leasepb.ClusterService_ServiceDesc, &clusterServer{node: n})
 	healthpb.RegisterHealthServer(server, h.server)
 	reflection.Register(server)
@@ -56,13 +56,18 @@ func NewPeerServer(n Node) *grpc.Server {
 	return server
 }
 
-// newServer returns a server without services. first are interceptors around all
-// others.
-func newServer(n Node, first ...grpc.UnaryServerInterceptor) *grpc.Server {
+// newServer returns a server without services. The observers see each call as its
+// client does.
+func newServer(n Node, observers ...observer) *grpc.Server {
 	guard := guard{node: n}
+	var unary []grpc.UnaryServerInterceptor
+	var stream []grpc.StreamServerInterceptor
+	for _, o := range observers {
+		unary, stream = append(unary, o.unary), append(stream, o.stream)
+	}
 	return grpc.NewServer(
-		grpc.ChainUnaryInterceptor(append(first, guard.status, guard.recover, giveDeadline)...),
-		grpc.ChainStreamInterceptor(guard.recoverStream),
+		grpc.ChainUnaryInterceptor(append(unary, guard.status, guard.recover, giveDeadline)...),
+		grpc.ChainStreamInterceptor(append(stream, guard.statusStream, guard.recoverStream, openStream)...),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.MaxRecvMsgSize(maxReadBytes),

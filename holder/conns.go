@@ -29,7 +29,9 @@ type conns struct {
 	leader string // the leader's address as last heard, or ""
 	turn   int    // which endpoint is next while no leader is known
 	silent map[string]silence
-	closed bool
+	// watching are the connections of watches, by address.
+	watching map[string][]*watchConn
+	closed   bool
 }
 
 // silence is of an address that gave no answer, since it last gave one.
@@ -47,6 +49,9 @@ const (
 	maxLearned = 16
 )
 
+// errClientClosed answers what is asked of a client that was closed.
+var errClientClosed = fmt.Errorf("the client is closed: %w", lease.ErrUnavailable)
+
 // target is a node to try.
 type target struct {
 	addr string
@@ -54,7 +59,7 @@ type target struct {
 }
 
 func newConns(endpoints []string, options []Option) (*conns, error) {
-	c := &conns{endpoints: endpoints, open: map[string]*grpc.ClientConn{}, silent: map[string]silence{}}
+	c := &conns{endpoints: endpoints, open: map[string]*grpc.ClientConn{}, silent: map[string]silence{}, watching: map[string][]*watchConn{}}
 	for _, option := range options {
 		option(c)
 	}
@@ -75,11 +80,21 @@ func (c *conns) conn(addr string) (grpc.ClientConnInterface, error) {
 
 func (c *conns) connLocked(addr string) (grpc.ClientConnInterface, error) {
 	if c.closed {
-		return nil, fmt.Errorf("the client is closed: %w", lease.ErrUnavailable)
+		return nil, errClientClosed
 	}
 	if conn, ok := c.open[addr]; ok {
 		return conn, nil
 	}
+	conn, err := c.connect(addr)
+	if err != nil {
+		return nil, err
+	}
+	c.open[addr] = conn
+	return conn, nil
+}
+
+// connect makes a connection to addr.
+func (c *conns) connect(addr string) (*grpc.ClientConn, error) {
 	resolver, options := "dns:///", wire.DialOptions()
 	if c.dial != nil { // it is given the address as it is
 		resolver, options = "passthrough:///", append(options, grpc.WithContextDialer(c.dial))
@@ -96,7 +111,6 @@ func (c *conns) connLocked(addr string) (grpc.ClientConnInterface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial %q: %w", addr, err)
 	}
-	c.open[addr] = conn
 	return conn, nil
 }
 
@@ -181,6 +195,12 @@ func (c *conns) close() error {
 	for addr, conn := range c.open {
 		err = errors.Join(err, conn.Close())
 		delete(c.open, addr)
+	}
+	for addr, conns := range c.watching {
+		for _, w := range conns {
+			err = errors.Join(err, w.conn.Close())
+		}
+		delete(c.watching, addr)
 	}
 	return err
 }

@@ -19,6 +19,8 @@ const (
 	CodeOutcomeUnknown Code = "OUTCOME_UNKNOWN"
 	CodeInvalid        Code = "INVALID"
 	CodeExhausted      Code = "EXHAUSTED"
+	CodeCompacted      Code = "COMPACTED"
+	CodeWatchTooSlow   Code = "WATCH_TOO_SLOW"
 )
 
 // ErrUnavailable says that the operation was certainly not done: there is no

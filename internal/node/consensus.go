@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasenode/leasenode/api"
 	"github.com/leasenode/leasenode/fsm"
+	"github.com/leasenode/leasenode/fsm/feed"
 	"github.com/leasenode/leasenode/lease"
 	"github.com/leasenode/leasenode/raftnet"
 )
@@ -166,6 +167,13 @@ func (s state) AppliedIndex() uint64 {
 func (s state) Digests() []fsm.Digest {
 	if r := s.running.Load(); r != nil {
 		return r.state.Digests()
+	}
+	return nil
+}
+
+func (s state) Feed() *feed.Feed {
+	if r := s.running.Load(); r != nil {
+		return r.state.Feed()
 	}
 	return nil
 }
