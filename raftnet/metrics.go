@@ -13,6 +13,7 @@ type Metrics struct {
 	mutations prometheus.Histogram
 	commit    prometheus.Histogram
 	rounds    prometheus.Counter
+	handovers *prometheus.CounterVec
 	gauges    []prometheus.Collector
 }
 
@@ -29,7 +30,10 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 		rounds: prometheus.NewCounter(prometheus.CounterOpts{Name: "leasenode_confirmations_total", Help: "Rounds in which a majority confirmed this node's leadership for reads."}),
 	}
-	registry.MustRegister(m.entries, m.mutations, m.commit, m.rounds)
+	m.handovers = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "leasenode_handovers_total", Help: "Grants to those who waited in line, by what made the key free: release, expiry, or to for a release to a named owner.",
+	}, []string{"cause"})
+	registry.MustRegister(m.entries, m.mutations, m.commit, m.rounds, m.handovers)
 	return m
 }
 
@@ -40,6 +44,8 @@ func (m *Metrics) entry(mutations int, took time.Duration) {
 }
 
 func (m *Metrics) confirmed() { m.rounds.Inc() }
+
+func (m *Metrics) handedOver(why cause) { m.handovers.WithLabelValues(string(why)).Inc() }
 
 // watch registers the gauges that ask n.
 func (m *Metrics) watch(n *Node) {
@@ -55,6 +61,7 @@ func (m *Metrics) watch(n *Node) {
 	gauge("leasenode_term", "The present term.", func() float64 { return float64(n.Term()) })
 	gauge("leasenode_applied_index", "Index of the last log entry that the state machine applied.", func() float64 { return float64(n.cfg.FSM.AppliedIndex()) })
 	gauge("leasenode_keys", "Keys that were ever granted.", func() float64 { return float64(n.cfg.FSM.Keys()) })
+	gauge("leasenode_waiters", "Attempts to acquire that wait in line on this node, the leader.", func() float64 { return float64(n.lines.count.Load()) })
 	m.registry.MustRegister(m.gauges...)
 }
 
