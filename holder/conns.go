@@ -26,8 +26,9 @@ type conns struct {
 
 	mu     sync.Mutex
 	open   map[string]*grpc.ClientConn
-	leader string // the leader's address as last heard, or ""
-	turn   int    // which endpoint is next while no leader is known
+	lanes  map[string][]*lane // for polls, by address
+	leader string             // the leader's address as last heard, or ""
+	turn   int                // which endpoint is next while no leader is known
 	silent map[string]silence
 	closed bool
 }
@@ -45,7 +46,16 @@ const (
 	// maxLearned is how many addresses beside the endpoints are taken from answers: a
 	// cluster has fewer nodes.
 	maxLearned = 16
+	// maxLanePolls is how many polls one connection carries: a node takes 1,000 calls.
+	maxLanePolls = 400
 )
+
+// lane is a connection for polls only: they stay for seconds, and a connection carries
+// a limited number of calls.
+type lane struct {
+	conn  *grpc.ClientConn
+	polls int // on their way
+}
 
 // target is a node to try.
 type target struct {
@@ -54,7 +64,7 @@ type target struct {
 }
 
 func newConns(endpoints []string, options []Option) (*conns, error) {
-	c := &conns{endpoints: endpoints, open: map[string]*grpc.ClientConn{}, silent: map[string]silence{}}
+	c := &conns{endpoints: endpoints, open: map[string]*grpc.ClientConn{}, lanes: map[string][]*lane{}, silent: map[string]silence{}}
 	for _, option := range options {
 		option(c)
 	}
@@ -75,11 +85,21 @@ func (c *conns) conn(addr string) (grpc.ClientConnInterface, error) {
 
 func (c *conns) connLocked(addr string) (grpc.ClientConnInterface, error) {
 	if c.closed {
-		return nil, fmt.Errorf("the client is closed: %w", lease.ErrUnavailable)
+		return nil, errClientClosed()
 	}
 	if conn, ok := c.open[addr]; ok {
 		return conn, nil
 	}
+	conn, err := c.connect(addr)
+	if err != nil {
+		return nil, err
+	}
+	c.open[addr] = conn
+	return conn, nil
+}
+
+// connect makes a connection to addr.
+func (c *conns) connect(addr string) (*grpc.ClientConn, error) {
 	resolver, options := "dns:///", wire.DialOptions()
 	if c.dial != nil { // it is given the address as it is
 		resolver, options = "passthrough:///", append(options, grpc.WithContextDialer(c.dial))
@@ -96,7 +116,6 @@ func (c *conns) connLocked(addr string) (grpc.ClientConnInterface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial %q: %w", addr, err)
 	}
-	c.open[addr] = conn
 	return conn, nil
 }
 
@@ -105,13 +124,45 @@ func (c *conns) connLocked(addr string) (grpc.ClientConnInterface, error) {
 func (c *conns) pick() (target, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	addr := c.leader
-	if addr == "" {
-		addr = c.endpointLocked()
-	}
+	addr := c.pickLocked()
 	conn, err := c.connLocked(addr)
 	return target{addr: addr, conn: conn}, err
 }
+
+func (c *conns) pickLocked() string {
+	if c.leader != "" {
+		return c.leader
+	}
+	return c.endpointLocked()
+}
+
+// pickWaiting is pick for a poll, which has to be told when it is done.
+func (c *conns) pickWaiting() (to target, done func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return target{}, nil, errClientClosed()
+	}
+	addr := c.pickLocked()
+	i := slices.IndexFunc(c.lanes[addr], func(l *lane) bool { return l.polls < maxLanePolls })
+	if i < 0 {
+		conn, err := c.connect(addr)
+		if err != nil {
+			return target{}, nil, err
+		}
+		i = len(c.lanes[addr])
+		c.lanes[addr] = append(c.lanes[addr], &lane{conn: conn})
+	}
+	l := c.lanes[addr][i]
+	l.polls++
+	return target{addr: addr, conn: l.conn}, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		l.polls--
+	}, nil
+}
+
+func errClientClosed() error { return fmt.Errorf("the client is closed: %w", lease.ErrUnavailable) }
 
 // endpointLocked returns the endpoint whose turn it is, or the next after it that has
 // not just failed.
@@ -182,6 +233,12 @@ func (c *conns) close() error {
 	for addr, conn := range c.open {
 		err = errors.Join(err, conn.Close())
 		delete(c.open, addr)
+	}
+	for addr, lanes := range c.lanes {
+		for _, l := range lanes {
+			err = errors.Join(err, l.conn.Close())
+		}
+		delete(c.lanes, addr)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -75,17 +76,33 @@ func (r AcquireRequest) Validate() error {
 
 type waitingKey struct{}
 
-// OnWaiting returns a context under which an acquire that waits, through whatever
-// [Store] or holder, calls tell when it is known who is in the way, and again whenever
-// that, the epoch or the place in line has changed. The calls come one at a time, on
-// goroutines of the waiting call, which they hold up; none comes after it has returned.
-func OnWaiting(ctx context.Context, tell func(HeldError)) context.Context {
-	return context.WithValue(ctx, waitingKey{}, tell)
+// teller calls tell with what has changed.
+type teller struct {
+	mu   sync.Mutex
+	tell func(HeldError)
+	last HeldError
 }
 
-// TellWaiting calls what [OnWaiting] has put into ctx, if anything. It is for stores.
+// OnWaiting returns a context under which an acquire that waits, through whatever
+// [Store] or holder, calls tell when it is known who is in the way, and again whenever
+// the owner, the epoch or the place in line has changed. The calls come one at a time,
+// on goroutines of the waiting call, which they hold up; none comes after it has
+// returned.
+func OnWaiting(ctx context.Context, tell func(HeldError)) context.Context {
+	return context.WithValue(ctx, waitingKey{}, &teller{tell: tell})
+}
+
+// TellWaiting calls what [OnWaiting] has put into ctx, if anything, and if held is news.
+// It is for stores.
 func TellWaiting(ctx context.Context, held HeldError) {
-	if tell, ok := ctx.Value(waitingKey{}).(func(HeldError)); ok {
-		tell(held)
+	t, ok := ctx.Value(waitingKey{}).(*teller)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if held.Place != t.last.Place || held.Record.Epoch != t.last.Record.Epoch || held.Record.Owner != t.last.Record.Owner {
+		t.last = held
+		t.tell(held)
 	}
 }

@@ -47,7 +47,6 @@ func (m *Memory) wait(ctx context.Context, req lease.AcquireRequest) (lease.Answ
 	}
 	w := m.joinLocked(req.Mutation(), call)
 	m.mu.Unlock()
-	var told lease.HeldError
 	for {
 		m.mu.Lock()
 		m.serveLocked(req.Key)
@@ -69,10 +68,8 @@ func (m *Memory) wait(ctx context.Context, req lease.AcquireRequest) (lease.Answ
 			return lease.Answer{}, fmt.Errorf("%w: %w", held, context.Cause(ctx))
 		case over:
 			return lease.Answer{}, held
-		case held.Record.Epoch != told.Record.Epoch || held.Place != told.Place:
-			told = *held
-			lease.TellWaiting(ctx, told)
 		}
+		lease.TellWaiting(ctx, *held)
 		timer := time.NewTimer(min(time.Until(end), max(held.Remaining, time.Millisecond), recheck))
 		select {
 		case <-call.done:
