@@ -50,7 +50,7 @@ func startNode(t *testing.T, id string, store lease.Store) *backend {
 	}
 	b := &backend{id: id, addr: l.Addr().String(), store: store}
 	b.leader = wire.Leader{ID: id, APIAddr: b.addr}
-	b.server = grpc.NewServer(grpc.UnaryInterceptor(b.intercept), grpc.WaitForHandlers(true))
+	b.server = grpc.NewServer(grpc.UnaryInterceptor(b.intercept), grpc.WaitForHandlers(true), grpc.MaxConcurrentStreams(1000))
 	leasepb.RegisterLeaseServiceServer(b.server, b)
 	leasepb.RegisterClusterServiceServer(b.server, b)
 	served := make(chan struct{})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/leasenode/leasenode/fsm"
 	"github.com/leasenode/leasenode/lease"
@@ -18,54 +17,6 @@ const (
 	byExpiry  cause = "expiry"
 	byTo      cause = "to"
 )
-
-// Wait has an acquire decided and, while the key is held, keeps it in line for as long
-// as the poll says. It returns as [Node.Propose] does for one mutation, except that
-// the [*lease.HeldError] of a poll that is over, or that a later one of the same
-// request id has replaced, has the place in line. A wait that has nothing in an entry
-// ends with [lease.ErrUnavailable] when this node ceases to lead. Too many waiters are
-// an [*lease.ExhaustedError].
-//
-// When ctx ends, the attempt leaves the line at once, unless a later poll has replaced
-// this one; a grant that is made in that instant is given back.
-func (n *Node) Wait(ctx context.Context, lp lease.Poll) (lease.Answer, error) {
-	if !n.Leads() {
-		return lease.Answer{}, n.notLeader()
-	}
-	p, err := n.lines.join(ctx, lp)
-	if err != nil {
-		return lease.Answer{}, err
-	}
-	timer := time.NewTimer(waitWithin(ctx, lp.Wait))
-	defer timer.Stop()
-	outcome := func() lease.Outcome {
-		for {
-			select {
-			case <-p.done:
-				return p.outcome
-			case <-timer.C:
-				n.lines.finish(p)
-			case <-ctx.Done():
-				return n.lines.leave(p, context.Cause(ctx))
-			case <-n.ctx.Done():
-				return n.lines.leave(p, errors.New("this node is stopping"))
-			}
-		}
-	}()
-	return outcome.Answer, outcome.Err
-}
-
-// waitWithin returns how long a poll can stay in line so that who called still hears of
-// its place.
-func waitWithin(ctx context.Context, wait time.Duration) time.Duration {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return wait
-	}
-	const most = 50 * time.Millisecond
-	left := time.Until(deadline)
-	return min(wait, left-min(most, left/10))
-}
 
 // ReleaseTo has a release decided, after which owner to, which has to wait for the key,
 // gets it in the same entry, out of turn. If to does not wait, it returns an
@@ -267,95 +218,4 @@ func (ls *lines) granted(it *item, outcome lease.Outcome) {
 			ls.answer(next, lease.Outcome{Err: err})
 		}
 	}
-}
-
-// learn notes what the outcome of an item in entry number says about its key.
-func (ls *lines) learn(number uint64, m *lease.Mutation, outcome lease.Outcome) {
-	record := outcome.Answer.Record
-	var held *lease.HeldError
-	var lost *lease.LostError
-	switch {
-	case outcome.Err == nil:
-	case errors.As(outcome.Err, &held):
-		record = held.Record
-	case errors.As(outcome.Err, &lost):
-		record = lost.Record
-	default:
-		return
-	}
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if l := ls.keys[m.Key]; l != nil && number >= l.seen {
-		l.record, l.seen = record, number
-		ls.schedule(l)
-	}
-}
-
-// schedule sets when the first in line is to be tried: at the end of the lease, if it
-// is not under way already.
-func (ls *lines) schedule(l *line) {
-	due := l.record.LeaseUntil
-	if l.nudged || l.record.Epoch == 0 || ls.keys[l.key] != l || l.head("") == nil {
-		due = noInstant
-	}
-	if due == l.due {
-		return
-	}
-	l.due = due
-	ls.dues.fix(l)
-	if l.index == 0 {
-		signal(ls.wake)
-	}
-}
-
-// lineRecheck is how often, at least, the lines are looked at while anybody waits: the
-// clock of leases also runs while the machine sleeps, timers may not.
-const lineRecheck = 100 * time.Millisecond
-
-// lineLoop has the first in line tried when a lease ends, and forgets who stays away.
-func (n *Node) lineLoop() {
-	for {
-		var again <-chan time.Time
-		if wait := n.lines.nudgeDue(); wait > 0 {
-			again = time.After(min(wait, lineRecheck))
-		}
-		select {
-		case <-n.ctx.Done():
-			return
-		case <-n.lines.wake:
-		case <-again:
-		}
-	}
-}
-
-// nudgeDue queues a nudge for each line that is due, and returns how long until the
-// next is; 0 if nobody waits.
-func (ls *lines) nudgeDue() time.Duration {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	for w, until := range ls.away {
-		if ls.now() >= until {
-			ls.remove(w)
-			ls.tidy(w)
-		}
-	}
-	now, leads := ls.reading()
-	if !leads || len(ls.keys) == 0 {
-		return 0
-	}
-	for len(ls.dues) > 0 && ls.dues[0].due <= now {
-		l := ls.dues[0]
-		l.nudged = true
-		c := newCall(ls.life, [][]byte{nil})
-		c.items[0].mutation, c.items[0].nudge = &lease.Mutation{Key: l.key}, true
-		if err := ls.queue.add(c); err != nil {
-			l.nudged = false
-			return lineRecheck
-		}
-		ls.schedule(l)
-	}
-	if len(ls.dues) == 0 {
-		return lineRecheck
-	}
-	return ls.dues[0].due.Sub(now)
 }

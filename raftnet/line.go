@@ -2,7 +2,6 @@ package raftnet
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"fmt"
 	"slices"
@@ -84,24 +83,6 @@ type waiter struct {
 	won     bool // a grant was made or found
 	told    bool // somebody was told of a grant
 	claimed bool // an acquire that does not wait has the same name
-}
-
-// poll is one call that waits.
-type poll struct {
-	lines    *lines
-	waiter   *waiter
-	ctx      context.Context
-	mutation lease.Mutation
-	body     []byte
-	wait     time.Duration
-	inFlight int
-	// first is the item that was queued for this poll itself; nil if there was none.
-	first *item
-	// over says that the poll is to be answered as soon as nothing of it is in flight.
-	over     bool
-	answered bool
-	outcome  lease.Outcome // set before done is closed
-	done     chan struct{}
 }
 
 const noInstant = lease.Instant(1<<63 - 1)
@@ -233,95 +214,6 @@ func (l *line) head(owner string) *waiter {
 	return nil
 }
 
-// propose queues an item of p's own.
-func (ls *lines) propose(p *poll) error {
-	c := newCall(p.ctx, [][]byte{p.body})
-	c.items[0].mutation, c.items[0].poll = &p.mutation, p
-	if err := ls.queue.add(c); err != nil {
-		return err
-	}
-	p.first = &c.items[0]
-	p.inFlight++
-	p.waiter.inFlight++
-	return nil
-}
-
-// withdrawn takes back what of p is only queued, and reports whether then nothing of p
-// is in flight, so that it can be answered.
-func (ls *lines) withdrawn(p *poll) bool {
-	if p.first != nil && p.first.state.CompareAndSwap(waiting, dropped) {
-		p.inFlight--
-		p.waiter.inFlight--
-	}
-	return p.inFlight == 0
-}
-
-// answer gives p its outcome.
-func (ls *lines) answer(p *poll, outcome lease.Outcome) {
-	p.answered, p.outcome = true, outcome
-	close(p.done)
-	w := p.waiter
-	w.polls--
-	if w.poll != p {
-		return
-	}
-	w.poll = nil
-	if w.inLine {
-		ls.away[w] = ls.now() + p.wait
-		signal(ls.wake)
-	}
-}
-
-// stillHeld is the outcome of a poll that ends without a grant.
-func (ls *lines) stillHeld(w *waiter) lease.Outcome {
-	l := w.line
-	if l == nil || l.record.Epoch == 0 {
-		return lease.Outcome{Err: fmt.Errorf("this poll has ended before the key was looked at: %w", lease.ErrUnavailable)}
-	}
-	held := &lease.HeldError{Record: l.record}
-	if now, ok := ls.reading(); ok {
-		held.Remaining = l.record.RemainingAt(now)
-	}
-	if at, in := l.find(w); in {
-		held.Place = at + 1
-	}
-	return lease.Outcome{Err: held}
-}
-
-// finish ends the wait of p.
-func (ls *lines) finish(p *poll) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	switch {
-	case p.answered:
-	case p.inFlight == 0:
-		ls.answer(p, ls.stillHeld(p.waiter))
-	default:
-		p.over = true
-	}
-}
-
-// leave ends p because its call ends, and returns what to tell it. Unless another poll
-// has taken its place, it leaves the line.
-func (ls *lines) leave(p *poll, cause error) lease.Outcome {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if p.answered {
-		return p.outcome
-	}
-	err := lease.ErrOutcomeUnknown
-	if ls.withdrawn(p) {
-		err = lease.ErrUnavailable
-	}
-	latest := p.waiter.poll == p
-	ls.answer(p, lease.Outcome{Err: fmt.Errorf("%w: %w", err, cause)})
-	if latest {
-		ls.remove(p.waiter)
-	}
-	ls.tidy(p.waiter)
-	return p.outcome
-}
-
 // remove takes w out of the line.
 func (ls *lines) remove(w *waiter) {
 	if !w.inLine {
@@ -353,44 +245,5 @@ func (ls *lines) tidy(w *waiter) {
 		delete(ls.keys, l.key)
 		l.due = noInstant
 		ls.dues.fix(l)
-	}
-}
-
-// dueLines is a heap of lines by when the first in line is to be tried.
-type dueLines []*line
-
-func (d dueLines) Len() int           { return len(d) }
-func (d dueLines) Less(i, j int) bool { return d[i].due < d[j].due }
-
-func (d dueLines) Swap(i, j int) {
-	d[i], d[j] = d[j], d[i]
-	d[i].index, d[j].index = i, j
-}
-
-func (d *dueLines) Push(x any) {
-	l := x.(*line)
-	l.index = len(*d)
-	*d = append(*d, l)
-}
-
-func (d *dueLines) Pop() any {
-	last := len(*d) - 1
-	l := (*d)[last]
-	(*d)[last] = nil
-	*d = (*d)[:last]
-	l.index = -1
-	return l
-}
-
-// fix puts l where it belongs by its due.
-func (d *dueLines) fix(l *line) {
-	switch {
-	case l.due == noInstant && l.index >= 0:
-		heap.Remove(d, l.index)
-	case l.due == noInstant:
-	case l.index >= 0:
-		heap.Fix(d, l.index)
-	default:
-		heap.Push(d, l)
 	}
 }

@@ -272,12 +272,16 @@ func TestAGrantIsOfThePollThatWasInTheEntry(t *testing.T) {
 		released := make(chan error, 1)
 		go func() { _, err := l.do(release("holder", 1)); released <- err }()
 		synctest.Wait()
+		filled := make(chan error, 1)
+		go func() { _, err := l.do(acquire("x", "o", lineTTL)); filled <- err }()
+		synctest.Wait()
+		// Two entries are on their way: what comes now is packed after they have landed.
 		time.Sleep(400 * time.Millisecond) // of the bubble; the leader stays one
 		second := l.poll("a", 10*time.Second, 0)
 		first.pending(t, "the first poll")
 		sent := time.Now()
 		resume()
-		if err := <-released; err != nil {
+		if err := errors.Join(<-released, <-filled); err != nil {
 			t.Fatal(err)
 		}
 		one, two := first.granted(t, "a", 2), second.granted(t, "a", 2)
