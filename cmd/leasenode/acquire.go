@@ -112,7 +112,7 @@ func (q *acquisition) poll(ctx context.Context, c cluster) (lease.Answer, error)
 	})
 	for {
 		answer, err := q.try(ctx, c, time.Until(end))
-		if err == nil || !time.Now().Before(end) || !q.again(err) {
+		if err == nil || ctx.Err() != nil || !time.Now().Before(end) || !q.again(err) {
 			return answer, err
 		}
 		select {

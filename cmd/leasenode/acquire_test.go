@@ -155,3 +155,39 @@ func TestTimeoutIsUnknown(t *testing.T) {
 		check(t, "took", time.Since(start), 2*time.Second)
 	})
 }
+
+// TestReleaseTo holds that a key is handed to a named waiter, and to nobody else.
+func TestReleaseTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := invocation{cluster: fakeCluster{Store: bubble(t)}}
+		release := []string{"release", "k", "--owner", "first", "--epoch", "1", "--to", "third"}
+		check(t, "code, while nobody waits", i.run(release...).code, exitUsage)
+		waiting := map[string]chan outcome{}
+		for _, owner := range []string{"second", "third"} {
+			waiting[owner] = make(chan outcome, 1)
+			go func() {
+				waiting[owner] <- i.run("acquire", "k", "--owner", owner, "--wait", "5s", "--ttl", "1m")
+			}()
+			synctest.Wait()
+		}
+		got := i.run(release...)
+		check(t, "code", got.code, exitDone)
+		check(t, "stdout", got.stdout, "k is handed over to third: epoch 1 was released\n")
+		third := <-waiting["third"]
+		check(t, "code of the third", third.code, exitDone)
+		if !strings.Contains(third.stderr, "you are 2nd in line") {
+			t.Errorf("the third was told %q", third.stderr)
+		}
+		second := <-waiting["second"]
+		check(t, "code of the second", second.code, exitHeld)
+		if !strings.Contains(second.stderr, `held by "third" at epoch 2`) {
+			t.Errorf("the second was told %q", second.stderr)
+		}
+	})
+}
+
+func TestOrdinal(t *testing.T) {
+	for n, want := range map[int]string{1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 101: "101st", 111: "111th"} {
+		check(t, "ordinal", ordinal(n), want)
+	}
+}

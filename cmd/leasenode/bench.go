@@ -139,6 +139,9 @@ func (a *app) bench(ctx context.Context, plan benchPlan) error {
 	return a.withCluster(func(c cluster) error {
 		b := newBench(c, plan)
 		result := benchJSON{Prefix: b.prefix, Clients: plan.clients, Results: []benchResultJSON{}}
+		if len(plan.ops) == 1 && plan.ops[0] == "handover" {
+			result.Clients = plan.waiters
+		}
 		var failure error
 		for _, op := range plan.ops {
 			fmt.Fprintf(a.stderr, "measuring %s ...\n", op)

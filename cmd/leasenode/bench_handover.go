@@ -38,13 +38,13 @@ func (b *bench) handovers(ctx context.Context) *measurement {
 				part.add(0, settled(err))
 				continue
 			} else if since > 0 {
-				part.add(time.Since(began)-time.Duration(since), nil)
+				part.add(max(0, time.Since(began)-time.Duration(since)), nil)
 			}
 			if n := granted.Add(1); b.plan.count > 0 && n >= int64(b.plan.count) {
 				cancel()
 				return nil
 			}
-			released.Store(int64(time.Since(began)))
+			released.Store(int64(time.Since(began)) + 1)
 			if err := b.use(context.WithoutCancel(ctx), "release", lease.Record{Key: key, Owner: req.Owner, Epoch: answer.Record.Epoch}); err != nil {
 				part.add(0, err)
 			}

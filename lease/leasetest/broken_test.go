@@ -140,7 +140,7 @@ func brokenWaiting() map[string]brokenCase {
 		"PollsForTurn": {
 			wrap:  func(s lease.Store) lease.Store { return &leasetest.PollsForTurn{Store: s} },
 			red:   []string{inOrder, overtakes, "a wait that is over is refused with the place in line"},
-			green: []string{"who leaves the line is not granted", "an unexpired lease excludes everyone else"},
+			green: []string{"waits are held to their limits", "an unexpired lease excludes everyone else"},
 		},
 		"GrantsTheDead": {
 			wrap:  func(s lease.Store) lease.Store { return leasetest.GrantsTheDead{Store: s} },
