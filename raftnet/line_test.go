@@ -224,9 +224,13 @@ func TestAPlainAcquireDoesNotOvertake(t *testing.T) {
 		}
 		propose(acquire("k", "early", lineTTL), release("holder", 1), acquire("k", "late", lineTTL))
 		resume()
-		<-outcomes
-		<-outcomes
-		for i, o := range <-outcomes {
+		var together []lease.Outcome
+		for range 3 {
+			if got := <-outcomes; len(got) > 1 {
+				together = got
+			}
+		}
+		for i, o := range together {
 			if held := lease.CodeOf(o.Err) == lease.CodeHeld; held != (i%2 == 0) {
 				t.Errorf("mutation %d: %v", i, o.Err)
 			}
@@ -456,7 +460,7 @@ func TestThereIsNoHerd(t *testing.T) {
 			order <- who
 			l.must(t, release(who, uint64(i+2)))
 		}
-		if used := l.fsm.AppliedIndex() - before; used > n+10 { // a tick now and then
+		if used := l.fsm.AppliedIndex() - before; used > n+n/10 { // a tick now and then
 			t.Errorf("%d entries for %d handovers", used, n)
 		}
 	})
