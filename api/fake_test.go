@@ -39,6 +39,8 @@ type fakeNode struct {
 	propose  func(ctx context.Context, ms []lease.Mutation) ([]lease.Outcome, error)
 	confirm  func(ctx context.Context) error
 	tick     func(ctx context.Context) error
+	wait     func(ctx context.Context, poll lease.Poll) (lease.Answer, error)
+	handOver func(ctx context.Context, m lease.Mutation, to string) (lease.Answer, error)
 	ticks    int
 	proposed []lease.Mutation
 
@@ -74,6 +76,14 @@ func (f *fakeNode) Propose(ctx context.Context, ms []lease.Mutation) ([]lease.Ou
 		outcomes[i].Answer = lease.Answer{Record: lease.Record{Key: m.Key, Owner: m.Owner, Epoch: max(m.Epoch, 1), LeaseUntil: now.Add(m.TTL), Attributes: m.Attributes}, Now: now, Remaining: m.TTL, Changed: true}
 	}
 	return outcomes, nil
+}
+
+func (f *fakeNode) Wait(ctx context.Context, poll lease.Poll) (lease.Answer, error) {
+	return f.wait(ctx, poll)
+}
+
+func (f *fakeNode) ReleaseTo(ctx context.Context, m lease.Mutation, to string) (lease.Answer, error) {
+	return f.handOver(ctx, m, to)
 }
 
 func (f *fakeNode) Confirm(ctx context.Context) error {

@@ -77,7 +77,7 @@ func (o observer) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 	began := time.Now()
 	answer, err := handle(ctx, req)
 	took := time.Since(began)
-	o.metrics.observe(info.FullMethod, codeName(err), took)
+	o.metrics.observe(info.FullMethod, codeName(err), req, took)
 	if err != nil && o.logger.IsDebug() {
 		o.logger.Debug("request failed", "method", info.FullMethod, "took", took, "error", err)
 	}

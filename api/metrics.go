@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/status"
 
+	"github.com/leasenode/leasenode/api/leasepb"
 	"github.com/leasenode/leasenode/api/wire"
 	"github.com/leasenode/leasenode/lease"
 )
@@ -36,7 +37,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 		}, []string{"method", "code"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "leasenode_request_seconds",
-			Help:    "Time from a call's arrival at this node to its answer.",
+			Help:    "Time from a call's arrival at this node to its answer, without calls that wait in line.",
 			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 17), // to 16 s
 		}, []string{"method"}),
 	}
@@ -62,9 +63,13 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-func (m *metrics) observe(method, code string, took time.Duration) {
+// observe counts a call of req. How long one waited in line says nothing of the cluster.
+func (m *metrics) observe(method, code string, req any, took time.Duration) {
 	method = methodName(method)
 	m.requests.WithLabelValues(method, code).Inc()
+	if acquire, ok := req.(*leasepb.AcquireRequest); ok && acquire.GetWaitMs() > 0 {
+		return
+	}
 	m.seconds.WithLabelValues(method).Observe(took.Seconds())
 }
 

@@ -45,6 +45,14 @@ type Consensus interface {
 	// is for the whole call: [lease.ErrUnavailable] or [*lease.ExhaustedError] if
 	// certainly none was done, [lease.ErrOutcomeUnknown] if any may have been.
 	Propose(ctx context.Context, mutations []lease.Mutation) ([]lease.Outcome, error)
+	// Wait has an acquire decided as Propose does and, while the key is held, keeps it in
+	// line for as long as the poll, which is within the limits, says. The
+	// [*lease.HeldError] of one that is over has the place in line.
+	Wait(ctx context.Context, poll lease.Poll) (lease.Answer, error)
+	// ReleaseTo has a release decided as Propose does, and hands the key over to owner
+	// to. If to does not wait for it, that is an [*lease.InvalidError], and nothing was
+	// done.
+	ReleaseTo(ctx context.Context, m lease.Mutation, to string) (lease.Answer, error)
 	// Confirm proves that this node led after the call began, so that a read of the
 	// state afterwards is linearizable. Without a proof it is [lease.ErrUnavailable].
 	Confirm(ctx context.Context) error

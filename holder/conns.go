@@ -26,12 +26,11 @@ type conns struct {
 
 	mu     sync.Mutex
 	open   map[string]*grpc.ClientConn
-	leader string // the leader's address as last heard, or ""
-	turn   int    // which endpoint is next while no leader is known
+	lanes  map[string][]*lane // by address
+	leader string             // the leader's address as last heard, or ""
+	turn   int                // which endpoint is next while no leader is known
 	silent map[string]silence
-	// watching are the connections of watches, by address.
-	watching map[string][]*watchConn
-	closed   bool
+	closed bool
 }
 
 // silence is of an address that gave no answer, since it last gave one.
@@ -47,6 +46,8 @@ const (
 	// maxLearned is how many addresses beside the endpoints are taken from answers: a
 	// cluster has fewer nodes.
 	maxLearned = 16
+	// maxLaneCalls is how many long calls one connection carries: a node takes 1,000.
+	maxLaneCalls = 400
 )
 
 // errClientClosed answers what is asked of a client that was closed.
@@ -59,7 +60,7 @@ type target struct {
 }
 
 func newConns(endpoints []string, options []Option) (*conns, error) {
-	c := &conns{endpoints: endpoints, open: map[string]*grpc.ClientConn{}, silent: map[string]silence{}, watching: map[string][]*watchConn{}}
+	c := &conns{endpoints: endpoints, open: map[string]*grpc.ClientConn{}, lanes: map[string][]*lane{}, silent: map[string]silence{}}
 	for _, option := range options {
 		option(c)
 	}
@@ -119,12 +120,16 @@ func (c *conns) connect(addr string) (*grpc.ClientConn, error) {
 func (c *conns) pick() (target, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	addr := c.leader
-	if addr == "" {
-		addr = c.endpointLocked()
-	}
+	addr := c.pickLocked()
 	conn, err := c.connLocked(addr)
 	return target{addr: addr, conn: conn}, err
+}
+
+func (c *conns) pickLocked() string {
+	if c.leader != "" {
+		return c.leader
+	}
+	return c.endpointLocked()
 }
 
 // endpointLocked returns the endpoint whose turn it is, or the next after it that has
@@ -196,11 +201,11 @@ func (c *conns) close() error {
 		err = errors.Join(err, conn.Close())
 		delete(c.open, addr)
 	}
-	for addr, conns := range c.watching {
-		for _, w := range conns {
-			err = errors.Join(err, w.conn.Close())
+	for addr, lanes := range c.lanes {
+		for _, l := range lanes {
+			err = errors.Join(err, l.conn.Close())
 		}
-		delete(c.watching, addr)
+		delete(c.lanes, addr)
 	}
 	return err
 }

@@ -129,7 +129,7 @@ func (w *watch) explain(addr string, failed error) error {
 // read reads from one node, which may take wait to begin, until that fails, and reports
 // whether it had begun.
 func (w *watch) read(ctx context.Context, addr string, wait time.Duration, yield func(lease.WatchUpdate, error) bool) (begun bool, failed error) {
-	conn, release, err := w.conns.watchConn(addr)
+	conn, release, err := w.conns.lane(addr)
 	if err != nil {
 		return false, err
 	}

@@ -383,7 +383,9 @@ type Refusal struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Record *Record                `protobuf:"bytes,1,opt,name=record,proto3" json:"record,omitempty"`
 	// How long that lease has to go at most, rounded up; 0 if the key is free.
-	RemainingMs   int64 `protobuf:"varint,2,opt,name=remaining_ms,json=remainingMs,proto3" json:"remaining_ms,omitempty"`
+	RemainingMs int64 `protobuf:"varint,2,opt,name=remaining_ms,json=remainingMs,proto3" json:"remaining_ms,omitempty"`
+	// With LEASE_HELD: the place in line of a call with wait_ms, 1 for the next; else 0.
+	Place         int64 `protobuf:"varint,3,opt,name=place,proto3" json:"place,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -432,6 +434,13 @@ func (x *Refusal) GetRemainingMs() int64 {
 	return 0
 }
 
+func (x *Refusal) GetPlace() int64 {
+	if x != nil {
+		return x.Place
+	}
+	return 0
+}
+
 type AcquireRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Key   []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -440,8 +449,15 @@ type AcquireRequest struct {
 	TtlMs int64 `protobuf:"varint,3,opt,name=ttl_ms,json=ttlMs,proto3" json:"ttl_ms,omitempty"`
 	// Names this attempt, so that a retry is the same attempt: 1 to 64 bytes, hard to
 	// guess. Without one every call is an attempt of its own.
-	RequestId     []byte       `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Attributes    []*Attribute `protobuf:"bytes,5,rep,name=attributes,proto3" json:"attributes,omitempty"`
+	RequestId  []byte       `protobuf:"bytes,4,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Attributes []*Attribute `protobuf:"bytes,5,rep,name=attributes,proto3" json:"attributes,omitempty"`
+	// How long this poll may stay in line: 0 for not at all, at most a quarter of ttl_ms
+	// and at most 10000. Needs a request_id. At most 10000 attempts wait for one key, and
+	// 100000 for all; more are refused with EXHAUSTED.
+	WaitMs int64 `protobuf:"varint,6,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`
+	// How long the attempt has waited before this poll, for its place in line at a new
+	// leader: 0 to 600000.
+	WaitedMs      int64 `protobuf:"varint,7,opt,name=waited_ms,json=waitedMs,proto3" json:"waited_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -509,6 +525,20 @@ func (x *AcquireRequest) GetAttributes() []*Attribute {
 		return x.Attributes
 	}
 	return nil
+}
+
+func (x *AcquireRequest) GetWaitMs() int64 {
+	if x != nil {
+		return x.WaitMs
+	}
+	return 0
+}
+
+func (x *AcquireRequest) GetWaitedMs() int64 {
+	if x != nil {
+		return x.WaitedMs
+	}
+	return 0
 }
 
 type AcquireResponse struct {
@@ -940,10 +970,13 @@ func (x *Failure) GetMetadata() map[string]string {
 }
 
 type ReleaseRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Owner         []byte                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Owner []byte                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	Epoch uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// Hands the key over to this owner, out of turn. Refused with INVALID, and nothing
+	// done, if that owner has no poll in line now. Empty for whoever is first.
+	To            []byte `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -997,6 +1030,13 @@ func (x *ReleaseRequest) GetEpoch() uint64 {
 		return x.Epoch
 	}
 	return 0
+}
+
+func (x *ReleaseRequest) GetTo() []byte {
+	if x != nil {
+		return x.To
+	}
+	return nil
 }
 
 type ReleaseResponse struct {
@@ -2264,10 +2304,11 @@ const file_leasepb_lease_proto_rawDesc = "" +
 	"\achanged\x18\x04 \x01(\bR\achanged\"3\n" +
 	"\x06Leader\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
-	"\bapi_addr\x18\x02 \x01(\tR\aapiAddr\"Z\n" +
+	"\bapi_addr\x18\x02 \x01(\tR\aapiAddr\"p\n" +
 	"\aRefusal\x12,\n" +
 	"\x06record\x18\x01 \x01(\v2\x14.leasenode.v1.RecordR\x06record\x12!\n" +
-	"\fremaining_ms\x18\x02 \x01(\x03R\vremainingMs\"\xa7\x01\n" +
+	"\fremaining_ms\x18\x02 \x01(\x03R\vremainingMs\x12\x14\n" +
+	"\x05place\x18\x03 \x01(\x03R\x05place\"\xdd\x01\n" +
 	"\x0eAcquireRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\fR\x05owner\x12\x15\n" +
@@ -2276,7 +2317,9 @@ const file_leasepb_lease_proto_rawDesc = "" +
 	"request_id\x18\x04 \x01(\fR\trequestId\x127\n" +
 	"\n" +
 	"attributes\x18\x05 \x03(\v2\x17.leasenode.v1.AttributeR\n" +
-	"attributes\"m\n" +
+	"attributes\x12\x17\n" +
+	"\await_ms\x18\x06 \x01(\x03R\x06waitMs\x12\x1b\n" +
+	"\twaited_ms\x18\a \x01(\x03R\bwaitedMs\"m\n" +
 	"\x0fAcquireResponse\x12,\n" +
 	"\x06answer\x18\x01 \x01(\v2\x14.leasenode.v1.AnswerR\x06answer\x12,\n" +
 	"\x06leader\x18\x02 \x01(\v2\x14.leasenode.v1.LeaderR\x06leader\"c\n" +
@@ -2304,11 +2347,12 @@ const file_leasepb_lease_proto_rawDesc = "" +
 	"\bmetadata\x18\x04 \x03(\v2#.leasenode.v1.Failure.MetadataEntryR\bmetadata\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"N\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"^\n" +
 	"\x0eReleaseRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\fR\x05owner\x12\x14\n" +
-	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\"m\n" +
+	"\x05epoch\x18\x03 \x01(\x04R\x05epoch\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\fR\x02to\"m\n" +
 	"\x0fReleaseResponse\x12,\n" +
 	"\x06answer\x18\x01 \x01(\v2\x14.leasenode.v1.AnswerR\x06answer\x12,\n" +
 	"\x06leader\x18\x02 \x01(\v2\x14.leasenode.v1.LeaderR\x06leader\"M\n" +

@@ -78,6 +78,18 @@ type LeaseServiceClient interface {
 	// with that grant, unchanged, while it lasts. Once it has ended, as far as the
 	// key's history remembers, the repetition is refused with LEASE_LOST: it is never
 	// granted anew.
+	//
+	// Waiting one's turn. With wait_ms the call stays in line, first come, first served,
+	// and is answered when the key is granted to it, or with LEASE_HELD and its place
+	// when wait_ms is over. A wait is a row of such polls with one request_id, which
+	// keeps the place: send the next before the one before is over, at least four in a
+	// ttl. It replaces the one before, which is answered at once. The lease is counted
+	// from the sending of the poll that was answered with it, never of another. Whoever
+	// has no poll with the leader when the key becomes free is passed over, and loses
+	// the place after another wait_ms. A poll that is cancelled leaves the line at once.
+	// The line is the leader's: when it changes, the polls are answered with UNAVAILABLE;
+	// send the next, with waited_ms, to the new one. A call without wait_ms is not
+	// granted what somebody waits for.
 	Acquire(ctx context.Context, in *AcquireRequest, opts ...grpc.CallOption) (*AcquireResponse, error)
 	// Renew moves the end of the lease to ttl_ms from now, if that is later. Refused
 	// with LEASE_LOST unless owner and epoch are those of an unexpired lease.
@@ -88,7 +100,7 @@ type LeaseServiceClient interface {
 	BatchRenew(ctx context.Context, in *BatchRenewRequest, opts ...grpc.CallOption) (*BatchRenewResponse, error)
 	// Release ends the lease now. Releasing one's own finished lease again succeeds
 	// (changed is false). Refused with LEASE_LOST once another epoch exists, or if
-	// the owner differs.
+	// the owner differs. The first in line gets the key in the same instant.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
 	// Forget sets the forgotten floor to the epoch: state written at or below it
 	// counts as erased. Refused with LEASE_LOST unless owner and epoch are those of
@@ -237,6 +249,18 @@ type LeaseServiceServer interface {
 	// with that grant, unchanged, while it lasts. Once it has ended, as far as the
 	// key's history remembers, the repetition is refused with LEASE_LOST: it is never
 	// granted anew.
+	//
+	// Waiting one's turn. With wait_ms the call stays in line, first come, first served,
+	// and is answered when the key is granted to it, or with LEASE_HELD and its place
+	// when wait_ms is over. A wait is a row of such polls with one request_id, which
+	// keeps the place: send the next before the one before is over, at least four in a
+	// ttl. It replaces the one before, which is answered at once. The lease is counted
+	// from the sending of the poll that was answered with it, never of another. Whoever
+	// has no poll with the leader when the key becomes free is passed over, and loses
+	// the place after another wait_ms. A poll that is cancelled leaves the line at once.
+	// The line is the leader's: when it changes, the polls are answered with UNAVAILABLE;
+	// send the next, with waited_ms, to the new one. A call without wait_ms is not
+	// granted what somebody waits for.
 	Acquire(context.Context, *AcquireRequest) (*AcquireResponse, error)
 	// Renew moves the end of the lease to ttl_ms from now, if that is later. Refused
 	// with LEASE_LOST unless owner and epoch are those of an unexpired lease.
@@ -247,7 +271,7 @@ type LeaseServiceServer interface {
 	BatchRenew(context.Context, *BatchRenewRequest) (*BatchRenewResponse, error)
 	// Release ends the lease now. Releasing one's own finished lease again succeeds
 	// (changed is false). Refused with LEASE_LOST once another epoch exists, or if
-	// the owner differs.
+	// the owner differs. The first in line gets the key in the same instant.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
 	// Forget sets the forgotten floor to the epoch: state written at or below it
 	// counts as erased. Refused with LEASE_LOST unless owner and epoch are those of

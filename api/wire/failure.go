@@ -58,10 +58,10 @@ func FailureToProto(err error) *leasepb.Failure {
 		f.Reason = string(lease.CodeOutcomeUnknown)
 	case errors.As(err, &held):
 		f.Reason = string(lease.CodeHeld)
-		f.Refusal = refusal{held.Record, held.Remaining}.toProto()
+		f.Refusal = refusal{record: held.Record, remaining: held.Remaining, place: held.Place}.toProto()
 	case errors.As(err, &lost):
 		f.Reason = string(lease.CodeLost)
-		f.Refusal = refusal{lost.Record, lost.Remaining}.toProto()
+		f.Refusal = refusal{record: lost.Record, remaining: lost.Remaining}.toProto()
 	case errors.As(err, &invalid):
 		f.Reason = string(lease.CodeInvalid)
 		f.Metadata = map[string]string{fieldName: printable(invalid.Field), problemName: printable(invalid.Problem), limitName: printable(invalid.Limit)}
@@ -91,7 +91,7 @@ func FailureFromProto(f *leasepb.Failure, effect Effect) error {
 	switch lease.Code(f.GetReason()) {
 	case lease.CodeHeld:
 		if r, err := refusalFromProto(f.GetRefusal()); err == nil {
-			return &lease.HeldError{Record: r.record, Remaining: r.remaining}
+			return &lease.HeldError{Record: r.record, Remaining: r.remaining, Place: r.place}
 		}
 	case lease.CodeLost:
 		if r, err := refusalFromProto(f.GetRefusal()); err == nil {

@@ -54,6 +54,20 @@ func (c consensus) Propose(ctx context.Context, mutations []lease.Mutation) ([]l
 	return nil, c.notYet()
 }
 
+func (c consensus) Wait(ctx context.Context, poll lease.Poll) (lease.Answer, error) {
+	if r := c.running.Load(); r != nil {
+		return r.raft.Wait(ctx, poll)
+	}
+	return lease.Answer{}, c.notYet()
+}
+
+func (c consensus) ReleaseTo(ctx context.Context, m lease.Mutation, to string) (lease.Answer, error) {
+	if r := c.running.Load(); r != nil {
+		return r.raft.ReleaseTo(ctx, m, to)
+	}
+	return lease.Answer{}, c.notYet()
+}
+
 func (c consensus) Confirm(ctx context.Context) error {
 	if r := c.running.Load(); r != nil {
 		return r.raft.Confirm(ctx)
