@@ -131,16 +131,16 @@ func (b *benchmark) memory(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	leases := p.Leases
+	m := cells.MemoryPlan{Leases: p.Leases, Settle: p.Settle}
 	if b.config.leases > 0 {
-		leases = b.config.leases
+		m.Leases = b.config.leases
 	}
 	clusters, stop, err := b.start(ctx, onlyCounted)
 	defer func() { err = errors.Join(err, stop()) }()
 	if err == nil {
 		b.progress("memory")
 	}
-	b.found.Add(cells.Memory(ctx, cells.Hoards(clusters), leases, b.progress))
+	b.found.Add(cells.Memory(ctx, cells.Hoards(clusters), m, b.progress))
 	return err
 }
 

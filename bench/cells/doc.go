@@ -52,9 +52,12 @@ type cell struct {
 	work    string
 	clients int
 	end     measure.End
-	sides   []contender
-	rows    []rowPlan
-	costs   []rowPlan
+	// warmWindows is how many windows more it takes until the work is as it will be, as
+	// with a line that has to form.
+	warmWindows int
+	sides       []contender
+	rows        []rowPlan
+	costs       []rowPlan
 }
 
 func (c cell) name() string { return c.work + ", " + clientCount(c.clients) }
@@ -86,7 +89,9 @@ func every(call measure.Call) rounds { return func(int) measure.Call { return ca
 
 // rowPlan is a row of the report that is made from a cell.
 type rowPlan struct {
-	work  string
+	work string
+	// of is what is shown, where it is not the rate.
+	of    string
 	unit  report.Unit
 	value func(sample) float64
 	// from says which side stands in which column.

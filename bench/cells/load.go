@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/leasenode/leasenode/bench/measure"
 	"github.com/leasenode/leasenode/bench/plan"
@@ -65,6 +66,7 @@ func (l *Load) Keep(kept func(name string) bool) {
 // Run measures all cells. When ctx ends it stops, and says what is missing.
 func (l *Load) Run(ctx context.Context, p plan.Plan) Found {
 	var found Found
+	l.warmUp(ctx, p)
 	for _, c := range l.cells {
 		l.progress(c.name())
 		o := outcome{cell: c, samples: map[side][]sample{}, notes: map[side]string{}}
@@ -72,6 +74,21 @@ func (l *Load) Run(ctx context.Context, p plan.Plan) Found {
 		found.Add(o.found(l.clusters))
 	}
 	return found
+}
+
+// warmUp has every system acquire keys for its part of the time. What fails here fails
+// again where it is measured, and is told of there.
+func (l *Load) warmUp(ctx context.Context, p plan.Plan) {
+	const callers = 128
+	c := acquireCell(&sessions{clusters: l.clusters, callers: callers, opened: l.opened})
+	c.sides = takingPart(l.clusters, c.sides)
+	l.progress("warm up")
+	p.Warm, p.Window = 0, p.WarmUp/time.Duration(len(c.sides))
+	for _, by := range c.sides {
+		if calls, err := by.prepare(ctx); err == nil {
+			_, _ = l.measure(ctx, p, c, by, calls(1))
+		}
+	}
 }
 
 // outcome is what came of a cell.
@@ -144,18 +161,15 @@ func (l *Load) measure(ctx context.Context, p plan.Plan, c cell, by contender, c
 		return sample{}, err
 	}
 	m := &meter{cluster: cluster, leader: leader}
-	load := measure.Load{Clients: c.clients, Warm: p.Warm, Window: p.Window, Units: by.units, End: c.end, AtEdge: m.read}
+	load := measure.Load{Clients: c.clients, Warm: p.Warm + time.Duration(c.warmWindows)*p.Window, Window: p.Window, Units: by.units, End: c.end, AtEdge: m.read}
 	if by.clients > 0 {
 		load.Clients = by.clients
-	}
-	if c.end == measure.CutOff {
-		load.Warm = p.Window // until the line is as long as it gets
 	}
 	result, err := load.Run(ctx, call)
 	if err != nil {
 		return sample{}, err
 	}
-	if result.Units == 0 {
+	if result.Units == 0 && c.end == measure.LetFinish {
 		return sample{}, errors.Join(errors.New("nothing was done"), result.FirstFailure)
 	}
 	s := sample{Result: result}
@@ -201,7 +215,7 @@ func (o *outcome) found(clusters Clusters) Found {
 
 func (o *outcome) row(plan rowPlan, clusters Clusters) report.Row {
 	row := report.Row{
-		Work: plan.work + ", " + clientCount(o.cell.clients), Unit: plan.unit, Goals: plan.goals,
+		Work: joinNotes(plan.work+", "+clientCount(o.cell.clients), plan.of), Unit: plan.unit, Goals: plan.goals,
 		Figures: map[report.System][]float64{}, Notes: map[report.System]string{},
 	}
 	for _, system := range slices.Sorted(maps.Keys(plan.from)) {

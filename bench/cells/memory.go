@@ -16,8 +16,6 @@ import (
 const (
 	// fillers is how many callers fill a system in.
 	fillers = 256
-	// settle is how long a system is left alone before its memory is read.
-	settle = 3 * time.Second
 	// firstPart is the part of the leases at which memory is read for the first time, so
 	// that it can be seen whether it grows with them.
 	firstPart = 10
@@ -49,22 +47,29 @@ type memoryRows struct {
 	partMemory, memory, fill, ready report.Row
 }
 
-// Memory fills each system with so many leases, and reads how much memory each member has
+// MemoryPlan says how many leases each system is filled with, and how long it is left alone
+// before its memory is read.
+type MemoryPlan struct {
+	Leases int
+	Settle time.Duration
+}
+
+// Memory fills each system with leases, and reads how much memory each member has
 // resident. Then it kills the leader, and takes the time from its start to when it has
 // what was written while it was down.
-func Memory(ctx context.Context, hoards []Hoard, leases int, progress Progress) Found {
-	part := max(leases/firstPart, 1)
+func Memory(ctx context.Context, hoards []Hoard, p MemoryPlan, progress Progress) Found {
+	part := max(p.Leases/firstPart, 1)
 	memory := []report.Goal{atMost(report.Etcd, 0.4)}
 	rows := memoryRows{
-		partMemory: memoryRow(fmt.Sprintf("memory at %d leases, the largest node", part), report.MiB, memory),
-		memory:     memoryRow(fmt.Sprintf("memory at %d leases, the largest node", leases), report.MiB, memory),
-		fill:       memoryRow(fmt.Sprintf("filling in %d leases, %d clients", leases, fillers), report.Seconds, nil),
-		ready:      memoryRow(fmt.Sprintf("killed leader started again at %d leases: has what it missed", leases), report.Seconds, nil),
+		partMemory: memoryRow(fmt.Sprintf("memory at %s leases, the largest node", report.Count(part)), report.MiB, memory),
+		memory:     memoryRow(fmt.Sprintf("memory at %s leases, the largest node", report.Count(p.Leases)), report.MiB, memory),
+		fill:       memoryRow(fmt.Sprintf("filling in %s leases, %d clients", report.Count(p.Leases), fillers), report.Seconds, nil),
+		ready:      memoryRow(fmt.Sprintf("killed leader started again at %s leases: has what it missed", report.Count(p.Leases)), report.Seconds, nil),
 	}
 	rows.partMemory.Pick, rows.memory.Pick = report.Largest, report.Largest
 	var found Found
 	for _, h := range hoards {
-		if err := h.measure(ctx, &rows, part, leases); err != nil {
+		if err := h.measure(ctx, &rows, p); err != nil {
 			note := "failed"
 			if ctx.Err() != nil {
 				note = TimeIsUp
@@ -73,7 +78,7 @@ func Memory(ctx context.Context, hoards []Hoard, leases int, progress Progress) 
 			}
 			rows.note(h.System, note)
 		}
-		progress(fmt.Sprintf("    %-10s %d leases in %.1f s, %.0f MiB; started again in %.2f s", h.System, leases,
+		progress(fmt.Sprintf("    %-10s %d leases in %.1f s, %.0f MiB; started again in %.2f s", h.System, p.Leases,
 			rows.fill.Figure(h.System), rows.memory.Figure(h.System), rows.ready.Figure(h.System)))
 	}
 	found.Goals = []report.Row{rows.partMemory, rows.memory, rows.fill, rows.ready}
@@ -93,7 +98,7 @@ func (r *memoryRows) note(s report.System, note string) {
 	}
 }
 
-func (h Hoard) measure(ctx context.Context, rows *memoryRows, part, leases int) error {
+func (h Hoard) measure(ctx context.Context, rows *memoryRows, p MemoryPlan) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -102,17 +107,18 @@ func (h Hoard) measure(ctx context.Context, rows *memoryRows, part, leases int) 
 		return err
 	}
 	defer func() { _ = filler.Close() }()
+	part := max(p.Leases/firstPart, 1)
 	var took time.Duration
 	for _, step := range []struct {
 		leases int
 		row    *report.Row
-	}{{part, &rows.partMemory}, {leases - part, &rows.memory}} {
+	}{{part, &rows.partMemory}, {p.Leases - part, &rows.memory}} {
 		began := time.Now()
 		if err := filler.Fill(ctx, min(fillers, max(step.leases, 1)), step.leases); err != nil {
 			return err
 		}
 		took += time.Since(began)
-		if step.row.Figures[h.System], err = h.resident(ctx); err != nil {
+		if step.row.Figures[h.System], err = h.resident(ctx, p.Settle); err != nil {
 			return err
 		}
 	}
@@ -125,7 +131,7 @@ func (h Hoard) measure(ctx context.Context, rows *memoryRows, part, leases int) 
 }
 
 // resident returns the memory of each member in MiB, once it has settled.
-func (h Hoard) resident(ctx context.Context) ([]float64, error) {
+func (h Hoard) resident(ctx context.Context, settle time.Duration) ([]float64, error) {
 	if !peer.Pause(ctx, settle) {
 		return nil, context.Cause(ctx)
 	}

@@ -20,8 +20,12 @@ const (
 // to be there before something can be measured.
 const (
 	loadShare = 0.42
+	// warmUpShare is for all systems before anything is measured.
+	warmUpShare = 0.03
 	// killsUntil is when no more leader is killed: memory comes after that.
-	killsUntil = 0.80
+	killsUntil = 0.79
+	// settleShare is for one look at the memory of one system.
+	settleShare = 0.005
 	// warmShare is the part of a measurement before its window opens.
 	warmShare = 0.18
 )
@@ -44,6 +48,9 @@ type Plan struct {
 	Total time.Duration
 	// Rounds is how often each system is measured in each cell, in turns.
 	Rounds int
+	// WarmUp is how long all systems together are put to work before the first round: a
+	// virtual machine compiles what it runs often.
+	WarmUp time.Duration
 	// Warm and Window are of one measurement.
 	Warm, Window time.Duration
 	// MostKills bounds the kills of each system's leader, KillsUntil the time for them,
@@ -52,10 +59,12 @@ type Plan struct {
 	KillsUntil time.Duration
 	// Leases is how many are filled in to measure memory.
 	Leases int
+	// Settle is how long a filled system is left alone before its memory is read.
+	Settle time.Duration
 }
 
-// New plans a run of total in which so many systems and cells, added up, are measured
-// in each round.
+// New plans a run of total in which so many measurements are taken in each round. One that
+// takes as long as several counts as several.
 func New(total time.Duration, measurements int) (Plan, error) {
 	if measurements < 1 {
 		return Plan{}, errors.New("plan a run: nothing to measure")
@@ -66,7 +75,7 @@ func New(total time.Duration, measurements int) (Plan, error) {
 		Rounds: minRounds,
 		Warm:   part(each, warmShare), Window: part(each, 1-warmShare),
 		MostKills: mostKills, KillsUntil: part(total, killsUntil),
-		Leases: manyLeases,
+		WarmUp: part(total, warmUpShare), Leases: manyLeases, Settle: part(total, settleShare),
 	}
 	if total < manyLeasesFrom {
 		p.Leases = fewLeases

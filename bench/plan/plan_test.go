@@ -8,7 +8,7 @@ import (
 )
 
 // measurements is about what a run with every system installed has in a round.
-const measurements = 34
+const measurements = 42
 
 func TestTheRunsAreLongEnough(t *testing.T) {
 	for _, total := range []time.Duration{plan.Full, plan.Quick} {
@@ -18,6 +18,9 @@ func TestTheRunsAreLongEnough(t *testing.T) {
 		}
 		if p.Rounds < 5 {
 			t.Errorf("%v: a median of %d", total, p.Rounds)
+		}
+		if p.WarmUp < time.Second || p.Settle < 500*time.Millisecond {
+			t.Errorf("%v: %v to warm up, %v to settle", total, p.WarmUp, p.Settle)
 		}
 		load := time.Duration(measurements*p.Rounds) * (p.Warm + p.Window)
 		if load > total/2 || load < total/3 {

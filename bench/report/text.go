@@ -112,6 +112,9 @@ func number(v float64) string {
 	}
 }
 
+// Count shows a whole number, thousands apart.
+func Count(n int) string { return thousands(strconv.Itoa(n)) }
+
 func thousands(digits string) string {
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
