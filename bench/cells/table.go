@@ -19,7 +19,7 @@ func table(clusters Clusters, opened *closers) []cell {
 		acquireCell(of[1]), acquireCell(of[16]), acquireCell(of[128]), acquireCell(of[512]),
 		releaseCell(of[128]), releaseCell(of[512]),
 		renewCell(of[128]), keepCell(of[128]), readCell(of[128]),
-		waitCell(clusters, opened, waitPlan{callers: 64, warmWindows: 1}), waitCell(clusters, opened, waitPlan{callers: 1000, warmWindows: 3}),
+		waitCell(clusters, opened, waitPlan{callers: 64, warmWindows: 1}), waitCell(clusters, opened, waitPlan{callers: 1000, warmWindows: 4}),
 	}
 	for i := range cells {
 		cells[i].sides = takingPart(clusters, cells[i].sides)
