@@ -15,7 +15,12 @@ import (
 
 func start(t *testing.T, script string) *proc.Process {
 	t.Helper()
-	p, err := proc.Start(proc.Command{Name: "the script", Path: "/bin/sh", Args: []string{"-c", script}, Dir: filepath.Join(t.TempDir(), "new")})
+	return startIn(t, filepath.Join(t.TempDir(), "new"), script)
+}
+
+func startIn(t *testing.T, dir, script string) *proc.Process {
+	t.Helper()
+	p, err := proc.Start(proc.Command{Name: "the script", Path: "/bin/sh", Args: []string{"-c", script}, Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +39,9 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func TestKillEndsTheProcessAndIsRepeatable(t *testing.T) {
-	p := start(t, "trap '' TERM; while true; do sleep 0.1; done")
+	dir := t.TempDir()
+	p := startIn(t, dir, "trap '' TERM; touch deaf; while true; do sleep 0.1; done")
+	eventually(t, "the script ignores SIGTERM", func() bool { _, err := os.Stat(filepath.Join(dir, "deaf")); return err == nil })
 	if err := p.Err(); err != nil {
 		t.Fatalf("it runs: %v", err)
 	}
@@ -116,8 +123,8 @@ func TestThisMachine(t *testing.T) {
 func TestPortsAreFreeAndDistinct(t *testing.T) {
 	var ports proc.Ports
 	seen := map[string]bool{}
-	for range 3 {
-		taken, err := ports.Take(6)
+	for range 3 { // so many that some would come twice by chance
+		taken, err := ports.Take(300)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package resp_test
 import (
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,10 +25,16 @@ func TestSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close() }()
-	for i, want := range []struct{ set, fails bool }{{set: true}, {}, {fails: true}, {fails: true}} {
+	for i, want := range []struct {
+		set   bool
+		fails string // how the error ends, if there is one
+	}{{set: true}, {}, {fails: ": ERR no"}, {fails: "none that was expected"}} {
 		set, err := conn.Set(t.Context(), "k", "you", 1500*time.Millisecond)
-		if set != want.set || (err != nil) != want.fails {
+		if set != want.set || (err != nil) != (want.fails != "") {
 			t.Errorf("answered %q: %v, %v", answers[i], set, err)
+		}
+		if err != nil && !strings.HasSuffix(err.Error(), want.fails) {
+			t.Errorf("answered %q: %v", answers[i], err)
 		}
 	}
 	if err := <-served; err != nil {
