@@ -58,6 +58,9 @@ verify-bench: ## vet, lint and test the module of bench-peers
 	cd bench && $(GO) run -modfile=../tools/go.mod honnef.co/go/tools/cmd/staticcheck ./...
 	cd bench && $(GO) mod tidy -diff
 	cd bench && $(GO) test -p 1 -timeout 10m ./...
+.PHONY: chaos
+chaos: ## do to a cluster what the world will do, and judge it; ARGS="--nodes 5 --seed 7"
+	$(GO) run ./jepsen-like $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## fuzz every decoder for a minute each
@@ -66,3 +69,19 @@ fuzz: ## fuzz every decoder for a minute each
 			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime 1m $$pkg || exit 1; \
 		done; \
 	done
+
+# What `make simulate` runs: SEEDS of them from FIRST on, each for TIME of simulated time,
+# with NODES nodes (0: 3, and 5 with every fourth seed). OUT is a folder for what fails.
+SEEDS ?= 1000
+FIRST ?= 1
+NODES ?= 0
+TIME ?= 20s
+OUT ?=
+
+.PHONY: simulate
+simulate: ## simulate clusters under faults: SEEDS=1000 FIRST=1 NODES=0 TIME=20s OUT=
+	$(GO) test ./jepsen-like/sim -run 'TestSeeds$$' -timeout 0 -first $(FIRST) -seeds $(SEEDS) -nodes $(NODES) -length $(TIME) $(if $(OUT),-out $(abspath $(OUT)))
+
+.PHONY: mutants
+mutants: ## leave out one rule at a time and have simulation catch it
+	$(GO) test ./jepsen-like/sim/mutants -run TestMutants -timeout 0 -v -all

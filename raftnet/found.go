@@ -122,6 +122,8 @@ func (f *Founding) meet(h Hello) {
 		f.logger.Warn("a node that is not in this node's list wants to found a cluster with it", "node", h.ID)
 	case !slices.Equal(h.Founding.List, f.listed()):
 		f.logger.Warn("a node was given another list of nodes: give all nodes the same --cluster", "node", h.ID, "its_list", strings.Join(h.Founding.List, ","), "own_list", strings.Join(f.listed(), ","))
+	case f.met[h.ID] == h.Incarnation && maps.Equal(f.views[h.ID].Met, h.Founding.Met):
+		return // no news: two that wait for a third must not ask each other without a pause
 	default:
 		f.met[h.ID] = h.Incarnation
 		f.views[h.ID] = *h.Founding

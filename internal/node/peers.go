@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 
 	"github.com/leasenode/leasenode/api/wire"
 	"github.com/leasenode/leasenode/raftnet"
@@ -45,6 +46,9 @@ func (p *peerConns) Conn(id string) (grpc.ClientConnInterface, error) {
 		grpc.WithContextDialer(func(ctx context.Context, id string) (net.Conn, error) {
 			return p.dial(ctx, id, raftnet.PurposeCall)
 		}),
+		// A connection that has gone silent is given up within 13 s: the system alone would
+		// keep it for many minutes, and all that is passed on would wait in it.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second, PermitWithoutStream: true}),
 		// A node that comes back is found again fast. (ClientConn.ResetConnectBackoff would
 		// be faster still, but reads a map of gRPC's without its lock.)
 		grpc.WithConnectParams(grpc.ConnectParams{

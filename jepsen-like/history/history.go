@@ -15,6 +15,8 @@ import (
 
 // Run is one whole run.
 type Run struct {
+	// Info says what was run; for people and for the report, no check needs it.
+	Info    Info
 	Ops     []Op
 	Beliefs []Belief
 	Writes  []Write
@@ -28,6 +30,22 @@ type Run struct {
 	Digests []Digest
 	// Recoveries tell how soon the cluster served after faults had healed.
 	Recoveries []Recovery
+}
+
+// Info says what was run.
+type Info struct {
+	// Name is what was run, in a few words: "chaos", "simulation", the user's program.
+	Name string `json:"name,omitempty"`
+	// Seed makes the same run again.
+	Seed int64 `json:"seed,omitempty"`
+	// Nodes are the names of all nodes.
+	Nodes []string `json:"nodes,omitempty"`
+	// Began is the time of day at which the harness's clock was 0.
+	Began time.Time `json:"began,omitzero"`
+	// Length is how long it ran, on the harness's clock; 0 if it is not known.
+	Length time.Duration `json:"length,omitempty"`
+	// Options are what it was run with, by name.
+	Options map[string]string `json:"options,omitempty"`
 }
 
 // Outcome is how an operation ended for its client.
@@ -58,7 +76,8 @@ const (
 	GetStale Kind = "get-stale"
 )
 
-// Op is one operation of one client, from the call to the answer.
+// Op is one operation of one client, from the call to the answer. Of a key that is
+// judged, every mutation that anybody asks for has to be recorded.
 type Op struct {
 	// ID is unique within the run.
 	ID int `json:"id"`
@@ -73,6 +92,10 @@ type Op struct {
 	Epoch     uint64        `json:"epoch,omitempty"` // that a renew, release or forget speaks for
 	TTL       time.Duration `json:"ttl,omitempty"`
 	RequestID string        `json:"request_id,omitempty"`
+	// Tries is how often the client sent it; 0 if the client sends again by itself, and
+	// nobody counted. Every try but the one that was answered may have been done too, at
+	// any moment after the call.
+	Tries int `json:"tries,omitempty"`
 
 	// Call is when it was asked, Return when the answer was there. Without an answer
 	// Return is when the client gave up.

@@ -1,0 +1,138 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/leasenode/leasenode/jepsen-like/history"
+	"github.com/leasenode/leasenode/jepsen-like/model"
+	"github.com/leasenode/leasenode/lease"
+)
+
+// clock holds the cluster clock against the harness's.
+func clock(s *subject, f *finding) {
+	told := toldOf(s.run.Ops)
+	f.Looked = len(told)
+	tooFast(told, s.options, f)
+	backwards(told, f)
+	for _, key := range s.keys {
+		endsEarly(s, key, f)
+	}
+}
+
+// rounding is what whole milliseconds can hide.
+const rounding = time.Millisecond
+
+// told is an answer that tells the cluster clock, in milliseconds rounded down: one from
+// least to most. A refusal tells it by the end of the lease and what remains.
+type told struct {
+	history.Op
+	least, most lease.Instant
+}
+
+func toldOf(ops []history.Op) []told {
+	var all []told
+	for _, op := range ops {
+		switch by := op.Record.LeaseUntil.Add(-op.Remaining); {
+		case !answers(op):
+		case op.Now != 0:
+			all = append(all, told{op, op.Now, op.Now})
+		case op.Remaining > 0:
+			all = append(all, told{op, by, by.Add(rounding)})
+		}
+	}
+	return all
+}
+
+func (t told) called() time.Duration   { return t.Call }
+func (t told) returned() time.Duration { return t.Return }
+
+// byTime returns what was told in the order of when.
+func byTime(all []told, when func(told) time.Duration) []told {
+	return slices.SortedStableFunc(slices.Values(all), func(a, b told) int { return cmp.Compare(when(a), when(b)) })
+}
+
+// tooFast looks for two answers between which the cluster clock moved further than real
+// time could, from the call of the first to the return of the second. It is enough to
+// hold each against the one that was least ahead of real time when it was called.
+func tooFast(all []told, o Options, f *finding) {
+	if len(all) == 0 {
+		return
+	}
+	origin := all[0].least // keeps the numbers small
+	ahead := func(now lease.Instant, at time.Duration) time.Duration {
+		return now.Sub(origin) - time.Duration(float64(at)*(1+o.Rate))
+	}
+	calls := byTime(all, told.called)
+	first := calls[0]
+	for _, t := range byTime(all, told.returned) {
+		for len(calls) > 0 && calls[0].Call <= t.Return {
+			if ahead(calls[0].most, calls[0].Call) < ahead(first.most, first.Call) {
+				first = calls[0]
+			}
+			calls = calls[1:]
+		}
+		if over := ahead(t.least, t.Return) - ahead(first.most, first.Call); over > rounding {
+			f.violation(by(fmt.Sprintf("the cluster clock moved by %v while at most %v of real time passed, %v too far: %s; and %s",
+				brief(t.least.Sub(first.most)), brief(t.Return-first.Call), brief(over), model.Describe(first.Op), model.Describe(t.Op)), first.Op, t.Op))
+			first = t // a jump is told once
+		}
+	}
+}
+
+// backwards looks for an answer with a clock behind that of a mutation which was
+// answered before it was asked, whatever the keys.
+func backwards(all []told, f *finding) {
+	var latest told
+	returns := byTime(all, told.returned)
+	for _, t := range byTime(all, told.called) {
+		for len(returns) > 0 && returns[0].Return < t.Call {
+			// A read tells the leader's clock, which may be lost with the leader.
+			if returns[0].Kind != history.Get && returns[0].least > latest.least {
+				latest = returns[0]
+			}
+			returns = returns[1:]
+		}
+		if t.most < latest.least {
+			f.violation(by(fmt.Sprintf("the cluster clock went back by %v: %s; and after it %s", latest.least.Sub(t.most), model.Describe(latest.Op), model.Describe(t.Op)), latest.Op, t.Op))
+		}
+	}
+}
+
+// endsEarly looks for a grant to the next that was answered before the ttl of the last
+// acknowledged acquire or renewal of the lease before can have passed, though nobody can
+// have released that.
+func endsEarly(s *subject, key string, f *finding) {
+	last := map[uint64]history.Op{} // the acquire or renewal of an epoch that lasts longest
+	next := map[uint64]history.Op{} // the first answer that shows an epoch
+	for _, op := range s.ops[key] {
+		if !answers(op) {
+			continue
+		}
+		epoch := op.Record.Epoch
+		if before, known := next[epoch]; !known || op.Return < before.Return {
+			next[epoch] = op
+		}
+		if before, known := last[epoch]; extends(op) && (!known || op.Call+op.Remaining > before.Call+before.Remaining) {
+			last[epoch] = op
+		}
+	}
+	for epoch := uint64(1); epoch < s.grants[key].latest; epoch++ {
+		held, known := last[epoch]
+		after, shown := next[epoch+1]
+		if !known || !shown || len(s.grants[key].releases[epoch]) > 0 {
+			continue
+		}
+		least := time.Duration(float64(held.Remaining) / (1 + s.options.Rate))
+		if early := held.Call + least - rounding - after.Return; early > 0 {
+			f.violation(by(fmt.Sprintf("a lease of %v ended %v early: %s; and then %s", held.Remaining, brief(early), model.Describe(held), model.Describe(after)), held, after))
+		}
+	}
+}
+
+// extends reports whether op was answered with time to hold.
+func extends(op history.Op) bool {
+	return op.Outcome == history.OK && (op.Kind == history.Acquire || op.Kind == history.Renew)
+}
