@@ -58,6 +58,7 @@ verify-bench: ## vet, lint and test the module of bench-peers
 	cd bench && $(GO) run -modfile=../tools/go.mod honnef.co/go/tools/cmd/staticcheck ./...
 	cd bench && $(GO) mod tidy -diff
 	cd bench && $(GO) test -p 1 -timeout 10m ./...
+
 .PHONY: chaos
 chaos: ## do to a cluster what the world will do, and judge it; ARGS="--nodes 5 --seed 7"
 	$(GO) run ./jepsen-like $(ARGS)
