@@ -8,7 +8,7 @@ TOOL = cd tools && $(GO) tool
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## run a three-node cluster on this machine; Ctrl-C stops it
@@ -44,6 +44,20 @@ generate: ## make the generated code anew
 .PHONY: bench
 bench: ## run the Go benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# ARGS=--quick takes two minutes instead of ten.
+.PHONY: bench-peers
+bench-peers: build ## measure beside etcd and ZooKeeper, into bench/RESULTS.md
+	cd bench && $(GO) build -trimpath -o ../bin/bench-peers .
+	cd bench && ../bin/bench-peers --leasenode ../bin/leasenode $(ARGS)
+
+# By itself, since it compiles etcd.
+.PHONY: verify-bench
+verify-bench: ## vet, lint and test the module of bench-peers
+	cd bench && $(GO) vet ./...
+	cd bench && $(GO) run -modfile=../tools/go.mod honnef.co/go/tools/cmd/staticcheck ./...
+	cd bench && $(GO) mod tidy -diff
+	cd bench && $(GO) test -p 1 -timeout 10m ./...
 
 .PHONY: chaos
 chaos: ## do to a cluster what the world will do, and judge it; ARGS="--nodes 5 --seed 7"

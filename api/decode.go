@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
@@ -81,4 +82,23 @@ func opening(handle grpc.MethodHandler, method string) grpc.MethodHandler {
 		info := &grpc.UnaryServerInfo{Server: service, FullMethod: method}
 		return intercept(ctx, nil, info, func(context.Context, any) (any, error) { return nil, e.err })
 	}
+}
+
+// openStream has the request of a stream of ours be read out of an envelope.
+func openStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	if strings.HasPrefix(info.FullMethod, ourServices) {
+		stream = openingStream{stream}
+	}
+	return handle(service, stream)
+}
+
+type openingStream struct{ grpc.ServerStream }
+
+// RecvMsg implements grpc.ServerStream.
+func (s openingStream) RecvMsg(request any) error {
+	e := envelope{request: request}
+	if err := s.ServerStream.RecvMsg(&e); err != nil {
+		return err
+	}
+	return e.err
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/leasenode/leasenode/api/leasepb"
 	"github.com/leasenode/leasenode/api/wire"
 	"github.com/leasenode/leasenode/fsm"
+	"github.com/leasenode/leasenode/fsm/feed"
 	"github.com/leasenode/leasenode/lease"
 )
 
@@ -38,6 +39,8 @@ type fakeNode struct {
 	propose  func(ctx context.Context, ms []lease.Mutation) ([]lease.Outcome, error)
 	confirm  func(ctx context.Context) error
 	tick     func(ctx context.Context) error
+	wait     func(ctx context.Context, poll lease.Poll) (lease.Answer, error)
+	handOver func(ctx context.Context, m lease.Mutation, to string) (lease.Answer, error)
 	ticks    int
 	proposed []lease.Mutation
 
@@ -45,6 +48,9 @@ type fakeNode struct {
 	records []lease.Record // in the order of their keys
 	entries []lease.Entry
 	digests []fsm.Digest
+	feed    *feed.Feed
+	listed  func() // called after each page
+	applied uint64
 
 	peers map[string]grpc.ClientConnInterface
 	asked []string // the peers to which a connection was wanted
@@ -70,6 +76,14 @@ func (f *fakeNode) Propose(ctx context.Context, ms []lease.Mutation) ([]lease.Ou
 		outcomes[i].Answer = lease.Answer{Record: lease.Record{Key: m.Key, Owner: m.Owner, Epoch: max(m.Epoch, 1), LeaseUntil: now.Add(m.TTL), Attributes: m.Attributes}, Now: now, Remaining: m.TTL, Changed: true}
 	}
 	return outcomes, nil
+}
+
+func (f *fakeNode) Wait(ctx context.Context, poll lease.Poll) (lease.Answer, error) {
+	return f.wait(ctx, poll)
+}
+
+func (f *fakeNode) ReleaseTo(ctx context.Context, m lease.Mutation, to string) (lease.Answer, error) {
+	return f.handOver(ctx, m, to)
 }
 
 func (f *fakeNode) Confirm(ctx context.Context) error {
@@ -135,8 +149,11 @@ func (f *fakeNode) Get(key string) (fsm.View, error) {
 
 func (f *fakeNode) List(q fsm.ListQuery) (fsm.ListView, error) {
 	f.mu.Lock()
+	if f.listed != nil {
+		defer f.listed()
+	}
 	defer f.mu.Unlock()
-	view := fsm.ListView{Now: f.now, Next: q.After}
+	view := fsm.ListView{Now: f.now, Next: q.After, Index: f.applied}
 	for _, r := range f.records {
 		switch {
 		case r.Key <= q.After || !strings.HasPrefix(r.Key, q.Prefix) || (q.Selection == lease.HeldOnly && r.OverAt(f.now)):
@@ -173,13 +190,19 @@ func (f *fakeNode) Clock() (now, latestEnd lease.Instant) {
 	return f.now, 0
 }
 
-func (f *fakeNode) AppliedIndex() uint64 { return 42 }
+func (f *fakeNode) AppliedIndex() uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.applied
+}
 
 func (f *fakeNode) Digests() []fsm.Digest {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.digests)
 }
+
+func (f *fakeNode) Feed() *feed.Feed { return f.feed }
 
 func (f *fakeNode) Conn(id string) (grpc.ClientConnInterface, error) {
 	f.mu.Lock()
@@ -205,9 +228,16 @@ type running struct {
 // start runs a node that knows of nobody, with a clock at one million milliseconds.
 func start(t *testing.T, id string) *running {
 	t.Helper()
-	f := &fakeNode{id: id, now: lease.InstantOfMillis(1_000_000), reading: lease.InstantOfMillis(1_000_000), peers: map[string]grpc.ClientConnInterface{}}
+	return startWith(t, id, func(*fakeNode, *api.Node) {})
+}
+
+// startWith is start, with change done before anything runs.
+func startWith(t *testing.T, id string, change func(*fakeNode, *api.Node)) *running {
+	t.Helper()
+	f := &fakeNode{id: id, applied: 42, now: lease.InstantOfMillis(1_000_000), reading: lease.InstantOfMillis(1_000_000), peers: map[string]grpc.ClientConnInterface{}}
 	f.members = []api.Member{{ID: "n1", PeerAddr: "p1:1", Role: api.RoleVoter}, {ID: "n2", PeerAddr: "p2:1", Role: api.RoleVoter}, {ID: "n3", PeerAddr: "p3:1", Role: api.RoleLearner}}
 	node := api.Node{ID: id, APIAddr: id + ":7201", Consensus: f, State: f, Peers: f, Logger: hclog.NewNullLogger()}
+	change(f, &node)
 	r := &running{fakeNode: f, health: api.NewHealth(node), registry: prometheus.NewRegistry()}
 	public, err := api.NewPublicServer(node, r.health, r.registry)
 	if err != nil {

@@ -28,6 +28,14 @@ func (g guard) status(ctx context.Context, req any, info *grpc.UnaryServerInfo, 
 	return answer, err
 }
 
+func (g guard) statusStream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	err := handle(service, stream)
+	if err != nil && strings.HasPrefix(info.FullMethod, ourServices) {
+		return wire.StatusOf(err, g.node.Consensus.Leader()).Err()
+	}
+	return err
+}
+
 // recover turns a panic into an error and a line in the log: whatever a request is
 // like, it does not end the node. What the call has done is unknown then, and that
 // is what an error without a code means to a client.
@@ -69,9 +77,23 @@ func (o observer) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo
 	began := time.Now()
 	answer, err := handle(ctx, req)
 	took := time.Since(began)
-	o.metrics.observe(info.FullMethod, codeName(err), took)
+	o.metrics.observe(info.FullMethod, codeName(err), req, took)
 	if err != nil && o.logger.IsDebug() {
 		o.logger.Debug("request failed", "method", info.FullMethod, "took", took, "error", err)
 	}
 	return answer, err
+}
+
+// stream counts the streams of our services when they end, and not how long they took:
+// that is up to their clients.
+func (o observer) stream(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	err := handle(service, stream)
+	if !strings.HasPrefix(info.FullMethod, ourServices) {
+		return err
+	}
+	o.metrics.requests.WithLabelValues(methodName(info.FullMethod), codeName(err)).Inc()
+	if err != nil && o.logger.IsDebug() {
+		o.logger.Debug("stream ended", "method", info.FullMethod, "error", err)
+	}
+	return err
 }

@@ -11,13 +11,18 @@ import (
 
 // Acquire implements leasepb.LeaseServiceServer.
 func (s *leaseServer) Acquire(ctx context.Context, req *leasepb.AcquireRequest) (*leasepb.AcquireResponse, error) {
-	m, err := wire.AcquireFromProto(req)
+	poll, err := wire.PollFromProto(req)
 	if err != nil {
 		return nil, err
 	}
+	m := poll.Mutation
 	return answer(ctx, s, call[*leasepb.AcquireRequest, *leasepb.AcquireResponse]{
 		subject: subjectOf(m), effect: wire.Mutates, request: req, there: leasepb.LeaseServiceClient.Acquire,
 		here: func(ctx context.Context) (*leasepb.AcquireResponse, error) {
+			if poll.Wait > 0 {
+				a, err := mutated(s.node.Consensus.Wait(ctx, poll))
+				return &leasepb.AcquireResponse{Answer: a, Leader: s.leader()}, err
+			}
 			a, err := s.propose(ctx, m)
 			return &leasepb.AcquireResponse{Answer: a, Leader: s.leader()}, err
 		},
@@ -48,6 +53,10 @@ func (s *leaseServer) Release(ctx context.Context, req *leasepb.ReleaseRequest) 
 	return answer(ctx, s, call[*leasepb.ReleaseRequest, *leasepb.ReleaseResponse]{
 		subject: subjectOf(m), effect: wire.Mutates, request: req, there: leasepb.LeaseServiceClient.Release,
 		here: func(ctx context.Context) (*leasepb.ReleaseResponse, error) {
+			if to := string(req.GetTo()); to != "" {
+				a, err := mutated(s.node.Consensus.ReleaseTo(ctx, m, to))
+				return &leasepb.ReleaseResponse{Answer: a, Leader: s.leader()}, err
+			}
 			a, err := s.propose(ctx, m)
 			return &leasepb.ReleaseResponse{Answer: a, Leader: s.leader()}, err
 		},
@@ -80,10 +89,15 @@ func (s *leaseServer) propose(ctx context.Context, m lease.Mutation) (*leasepb.A
 	if err != nil {
 		return nil, err
 	}
-	if outcomes[0].Err != nil {
-		return nil, outcomes[0].Err
+	return mutated(outcomes[0].Answer, outcomes[0].Err)
+}
+
+// mutated returns the answer to a mutation as it is on the wire.
+func mutated(a lease.Answer, err error) (*leasepb.Answer, error) {
+	if err != nil {
+		return nil, err
 	}
-	return wire.MutationAnswerToProto(outcomes[0].Answer), nil
+	return wire.MutationAnswerToProto(a), nil
 }
 
 // proposeAll returns as many outcomes as there are mutations.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasenode/leasenode/api/wire"
 	"github.com/leasenode/leasenode/fsm"
+	"github.com/leasenode/leasenode/fsm/feed"
 	"github.com/leasenode/leasenode/lease"
 )
 
@@ -44,6 +45,14 @@ type Consensus interface {
 	// is for the whole call: [lease.ErrUnavailable] or [*lease.ExhaustedError] if
 	// certainly none was done, [lease.ErrOutcomeUnknown] if any may have been.
 	Propose(ctx context.Context, mutations []lease.Mutation) ([]lease.Outcome, error)
+	// Wait has an acquire decided as Propose does and, while the key is held, keeps it in
+	// line for as long as the poll, which is within the limits, says. The
+	// [*lease.HeldError] of one that is over has the place in line.
+	Wait(ctx context.Context, poll lease.Poll) (lease.Answer, error)
+	// ReleaseTo has a release decided as Propose does, and hands the key over to owner
+	// to. If to does not wait for it, that is an [*lease.InvalidError], and nothing was
+	// done.
+	ReleaseTo(ctx context.Context, m lease.Mutation, to string) (lease.Answer, error)
 	// Confirm proves that this node led after the call began, so that a read of the
 	// state afterwards is linearizable. Without a proof it is [lease.ErrUnavailable].
 	Confirm(ctx context.Context) error
@@ -80,6 +89,8 @@ type State interface {
 	AppliedIndex() uint64
 	// Digests returns the digests that are kept, in the order of their indexes.
 	Digests() []fsm.Digest
+	// Feed returns the events of this state; nil if there is none yet.
+	Feed() *feed.Feed
 }
 
 // Peers reaches the other nodes over the peer port.
@@ -90,7 +101,7 @@ type Peers interface {
 	Conn(id string) (grpc.ClientConnInterface, error)
 }
 
-// Node is what the servers of one node are made of. All fields are needed.
+// Node is what the servers of one node are made of. All fields but Watching are needed.
 type Node struct {
 	// ID is the node's name, APIAddr where its clients are told to reach it.
 	ID        string
@@ -99,6 +110,8 @@ type Node struct {
 	State     State
 	Peers     Peers
 	Logger    hclog.Logger
+	// Watching has the times of watches.
+	Watching Watching
 }
 
 // Serves reports whether this node can serve linearizable requests: it leads, or

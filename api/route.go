@@ -30,6 +30,10 @@ type leaseServer struct {
 	leasepb.UnimplementedLeaseServiceServer
 	node Node
 	mode mode
+	// watches counts watches; nil where there are none.
+	watches *watchMetrics
+	// rounds has the leader asked how far it is, for watches.
+	rounds rounds
 }
 
 // call is a request on its way to whoever can answer it.

@@ -12,6 +12,7 @@ import (
 	"github.com/leasenode/leasenode/api/leasepb"
 	"github.com/leasenode/leasenode/api/peerpb"
 	"github.com/leasenode/leasenode/api/wire"
+	"github.com/leasenode/leasenode/lease"
 )
 
 const (
@@ -24,6 +25,9 @@ const (
 	// maxStreams is how many calls one connection may have under way. With maxReadBytes
 	// it bounds the memory that a connection can take up.
 	maxStreams = 1000
+	// maxPeerStreams is the same for a connection from another node, which carries what
+	// all of its clients have it pass on: those who wait must not hold up the others.
+	maxPeerStreams = lease.MaxWaiters + 10*maxStreams
 )
 
 // NewPublicServer returns the server of the API port: LeaseService, which passes on
@@ -31,15 +35,15 @@ const (
 // and reflection. Its metrics are registered with registry, which must not have
 // them yet. Stop waits for the calls that are being answered.
 //
-// A stream of health lasts as long as its client likes: GracefulStop waits for it.
+// A stream of health, and a watch, last as long as their clients like: GracefulStop
+// waits for them.
 func NewPublicServer(n Node, h *Health, registry prometheus.Registerer) (*grpc.Server, error) {
 	m, err := newMetrics(registry)
 	if err != nil {
 		return nil, err
 	}
-	observe := observer{logger: n.Logger, metrics: m}
-	server := newServer(n, observe.unary)
-	register(server, &leasepb.LeaseService_ServiceDesc, &leaseServer{node: n, mode: passesOn})
+	server := newServer(n, maxStreams, observer{logger: n.Logger, metrics: m})
+	register(server, &leasepb.LeaseService_ServiceDesc, &leaseServer{node: n, mode: passesOn, watches: &m.watches})
 	register(server, &leasepb.ClusterService_ServiceDesc, &clusterServer{node: n})
 	healthpb.RegisterHealthServer(server, h.server)
 	reflection.Register(server)
@@ -50,21 +54,26 @@ func NewPublicServer(n Node, h *Health, registry prometheus.Registerer) (*grpc.S
 // nodes pass on, which is answered here or not at all, and PeerService. It has no
 // metrics, since every request is counted where its client sent it.
 func NewPeerServer(n Node) *grpc.Server {
-	server := newServer(n)
+	server := newServer(n, maxPeerStreams)
 	register(server, &leasepb.LeaseService_ServiceDesc, &leaseServer{node: n, mode: answersOnly})
 	register(server, &peerpb.PeerService_ServiceDesc, &peerServer{node: n})
 	return server
 }
 
-// newServer returns a server without services. first are interceptors around all
-// others.
-func newServer(n Node, first ...grpc.UnaryServerInterceptor) *grpc.Server {
+// newServer returns a server without services, whose connections have streams calls
+// under way at most. The observers see each call as its client does.
+func newServer(n Node, streams uint32, observers ...observer) *grpc.Server {
 	guard := guard{node: n}
+	var unary []grpc.UnaryServerInterceptor
+	var stream []grpc.StreamServerInterceptor
+	for _, o := range observers {
+		unary, stream = append(unary, o.unary), append(stream, o.stream)
+	}
 	return grpc.NewServer(
-		grpc.ChainUnaryInterceptor(append(first, guard.status, guard.recover, giveDeadline)...),
-		grpc.ChainStreamInterceptor(guard.recoverStream),
+		grpc.ChainUnaryInterceptor(append(unary, guard.status, guard.recover, giveDeadline)...),
+		grpc.ChainStreamInterceptor(append(stream, guard.statusStream, guard.recoverStream, openStream)...),
 		grpc.ForceServerCodecV2(newCodec()),
-		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.MaxConcurrentStreams(streams),
 		grpc.MaxRecvMsgSize(maxReadBytes),
 		grpc.MaxSendMsgSize(wire.MaxAnswerBytes),
 		grpc.ConnectionTimeout(connectTimeout),

@@ -40,6 +40,7 @@ type effects struct {
 type change struct {
 	op       lease.Op
 	position Position
+	before   *stored // nil if the key was never granted
 	after    *stored
 }
 
@@ -235,6 +236,7 @@ func (d *draft) write(before *stored, c change) error {
 	record := c.after.record
 	d.meta.latestEnd = max(d.meta.latestEnd, record.LeaseUntil)
 	d.latest[record.Key] = c.after
+	c.before = before
 	d.changes = append(d.changes, c)
 	return nil
 }

@@ -27,7 +27,8 @@
 // all keys in log order is an index with one write at its right edge per log
 // entry.
 //
-// It may be imported by raftnet and internal/node, and imports lease only. Start
+// It may be imported by raftnet and internal/node, and imports lease and fsm/feed, which
+// has the events of what is applied. Start
 // reading at apply.go, which has the rules; command.go, record.go and snapshot.go
 // have the three formats, which are for ever.
 package fsm

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+	"github.com/leasenode/leasenode/fsm/feed"
 	"github.com/leasenode/leasenode/lease"
 )
 
@@ -26,6 +27,8 @@ type Config struct {
 	// goroutine that applies entries, before they are answered: it must not wait for
 	// raft. May be nil.
 	OnFailure func(error)
+	// Feed bounds what is kept for watchers.
+	Feed feed.Bounds
 }
 
 // FSM is the replicated state machine. It implements [raft.BatchingFSM]. Apply,
@@ -47,6 +50,8 @@ type FSM struct {
 	live     *store
 
 	published atomic.Pointer[published]
+
+	feed *feed.Feed
 }
 
 // published is what is known of the state without reading it.
@@ -83,8 +88,12 @@ func Open(config Config) (*FSM, error) {
 		return nil, err
 	}
 	f.published.Store(&published{})
+	f.feed = feed.Open(feedState{f}, config.Feed)
 	return f, nil
 }
+
+// Feed returns the events of what is applied. It is closed with f.
+func (f *FSM) Feed() *feed.Feed { return f.feed }
 
 func (f *FSM) createStore() (*store, error) {
 	f.files++
@@ -95,6 +104,7 @@ func (f *FSM) createStore() (*store, error) {
 // and views that are reading it are done. Everything is answered with [ErrClosed]
 // from then on. Closing again does nothing.
 func (f *FSM) Close() error {
+	f.feed.Close()
 	f.writing.Lock()
 	defer f.writing.Unlock()
 	return f.swap(nil, f.published.Load())
@@ -198,6 +208,7 @@ func (f *FSM) applyBatch(logs []*raft.Log) ([]any, error) {
 		return nil, err
 	}
 	f.published.Store(&published{meta: o.meta, marks: o.marks})
+	f.feed.Add(o.happened)
 	return responses, stop
 }
 

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/hashicorp/raft"
+	"github.com/leasenode/leasenode/fsm/feed"
 	"github.com/leasenode/leasenode/lease"
 	"go.etcd.io/bbolt"
 )
@@ -23,6 +25,8 @@ type overlay struct {
 	meta      meta
 	marks     marks
 	buffer    []byte
+	// happened is what the entries did, for the feed.
+	happened []feed.Entry
 	// damaged says that an entry was carried out by half: nothing may be committed.
 	damaged bool
 }
@@ -91,6 +95,7 @@ func (o *overlay) apply(log *raft.Log) (any, error) {
 	if log.Type != raft.LogCommand {
 		o.meta = m
 		o.mark()
+		o.happened = append(o.happened, feed.Entry{Index: m.index, Now: m.now})
 		return nil, nil
 	}
 	e, err := decodeEntry(log.Data)
@@ -101,7 +106,7 @@ func (o *overlay) apply(log *raft.Log) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.carryOut(done); err != nil {
+	if err := o.carryOut(done, len(log.Data)); err != nil {
 		o.damaged = true
 		return nil, err
 	}
@@ -109,15 +114,23 @@ func (o *overlay) apply(log *raft.Log) (any, error) {
 	return done.response, nil
 }
 
-// carryOut adds the effects of one entry. An error is one of the state file.
-func (o *overlay) carryOut(e effects) error {
+// carryOut adds the effects of one entry of so many bytes. An error is one of the state
+// file.
+func (o *overlay) carryOut(e effects, size int) error {
 	o.meta = e.meta
+	entry := told(e, size)
 	var references [2][]reference
-	for _, c := range e.changes {
+	for i, c := range e.changes {
 		it, err := o.item(c.after.record.Key)
 		if err != nil {
 			return err
 		}
+		change := &entry.Changes[i]
+		if change.Op, change.After = c.op, c.after.record; c.before != nil {
+			change.Before = c.before.record
+		}
+		// The texts of both are parts of the entry and of the value before it.
+		entry.Bytes += len(it.value)
 		it.current, it.changed = c.after, true
 		if !it.waiting {
 			it.waiting = true
@@ -134,7 +147,17 @@ func (o *overlay) carryOut(e effects) error {
 			return err
 		}
 	}
+	o.happened = append(o.happened, entry)
 	return nil
+}
+
+// told returns e as the feed takes it, without its changes.
+func told(e effects, size int) feed.Entry {
+	entry := feed.Entry{Index: e.meta.index, Now: e.meta.now, Bytes: size + len(e.changes)*int(unsafe.Sizeof(feed.Change{}))}
+	if len(e.changes) > 0 {
+		entry.Changes = make([]feed.Change, len(e.changes))
+	}
+	return entry
 }
 
 // refer adds references to an index, and takes the oldest log entries off its left

@@ -43,6 +43,7 @@ func (f *FSM) restore(source io.Reader) error {
 	if err := f.swap(next, p); err != nil {
 		f.logger.Warn("an old state file is left behind", "error", err)
 	}
+	f.feed.Reset()
 	f.logger.Info("restored a snapshot", "index", m.index, "term", m.term, "keys", m.keys)
 	return nil
 }

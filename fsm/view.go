@@ -37,6 +37,8 @@ type ListQuery struct {
 type ListView struct {
 	Records []lease.Record
 	Now     lease.Instant
+	// Index is the log index of that state.
+	Index uint64
 	// Next is the last key that was looked at: After of the next page.
 	Next string
 	// More says whether there are keys with the prefix after Next. A page may be empty
@@ -80,7 +82,7 @@ func (f *FSM) Get(key string) (View, error) {
 func (f *FSM) List(q ListQuery) (ListView, error) {
 	view := ListView{Next: q.After}
 	err := f.read(func(tx *bbolt.Tx, m meta) error {
-		view.Now = m.now
+		view.Now, view.Index = m.now, m.index
 		return view.fill(bucket(tx, recordsBucket).Cursor(), q)
 	})
 	return view, err

@@ -50,7 +50,7 @@ func startNode(t *testing.T, id string, store lease.Store) *backend {
 	}
 	b := &backend{id: id, addr: l.Addr().String(), store: store}
 	b.leader = wire.Leader{ID: id, APIAddr: b.addr}
-	b.server = grpc.NewServer(grpc.UnaryInterceptor(b.intercept), grpc.WaitForHandlers(true))
+	b.server = grpc.NewServer(grpc.UnaryInterceptor(b.intercept), grpc.WaitForHandlers(true), grpc.MaxConcurrentStreams(1000))
 	leasepb.RegisterLeaseServiceServer(b.server, b)
 	leasepb.RegisterClusterServiceServer(b.server, b)
 	served := make(chan struct{})
@@ -113,11 +113,12 @@ func (b *backend) known() wire.Leader {
 func (b *backend) leaderProto() *leasepb.Leader { return wire.LeaderToProto(b.known()) }
 
 func (b *backend) Acquire(ctx context.Context, p *leasepb.AcquireRequest) (*leasepb.AcquireResponse, error) {
-	m, err := wire.AcquireFromProto(p)
+	poll, err := wire.PollFromProto(p)
 	if err != nil {
 		return nil, err
 	}
-	a, err := b.store.Acquire(ctx, lease.AcquireRequest{Key: m.Key, Owner: m.Owner, TTL: m.TTL, RequestID: m.RequestID, Attributes: m.Attributes})
+	m := poll.Mutation
+	a, err := b.store.Acquire(ctx, lease.AcquireRequest{Key: m.Key, Owner: m.Owner, TTL: m.TTL, RequestID: m.RequestID, Attributes: m.Attributes, Wait: poll.Wait})
 	return &leasepb.AcquireResponse{Answer: wire.MutationAnswerToProto(a), Leader: b.leaderProto()}, err
 }
 
@@ -152,7 +153,7 @@ func (b *backend) Release(ctx context.Context, p *leasepb.ReleaseRequest) (*leas
 	if err != nil {
 		return nil, err
 	}
-	a, err := b.store.Release(ctx, lease.ReleaseRequest{Key: m.Key, Owner: m.Owner, Epoch: m.Epoch})
+	a, err := b.store.Release(ctx, lease.ReleaseRequest{Key: m.Key, Owner: m.Owner, Epoch: m.Epoch, To: string(p.GetTo())})
 	return &leasepb.ReleaseResponse{Answer: wire.MutationAnswerToProto(a), Leader: b.leaderProto()}, err
 }
 

@@ -58,24 +58,42 @@ func (c *Client) Close() error { return c.conns.close() }
 // of the request or, if it has none, a random one. If such a random one turns out to
 // name a grant that has ended before its answer came, the call goes on under another:
 // it never held anything.
+//
+// With a Wait, the call is a row of polls over connections of their own, so that however
+// many wait, renewals are not held up. When the leader changes it joins the next one's
+// line, with the place that it has by its length. If ctx ends before the wait does, the
+// error is [lease.ErrOutcomeUnknown], since the key may be granted in that instant; the
+// cluster then takes it back. A deadline shortens the wait, and the refusal is known.
 func (c *Client) Acquire(ctx context.Context, req lease.AcquireRequest) (lease.Answer, error) {
+	if req.Wait != 0 {
+		return c.wait(ctx, req)
+	}
 	p, err := wire.AcquireToProto(req)
 	if err != nil {
 		return lease.Answer{}, err
 	}
+	ours := req.RequestID == ""
+	if ours {
+		p.RequestId = []byte(rand.Text())
+	}
+	return mutate(ctx, c, c.acquisition(p, ours))
+}
+
+// acquisition returns the attempt that p is. If its request id is ours, another can
+// take its place.
+func (c *Client) acquisition(p *leasepb.AcquireRequest, ours bool) attempt[*leasepb.AcquireResponse] {
 	a := attempt[*leasepb.AcquireResponse]{
-		subject: subject(lease.OpAcquire, req.Key),
+		subject: subject(lease.OpAcquire, string(p.GetKey())),
 		do:      func(ctx context.Context, s service) (*leasepb.AcquireResponse, error) { return s.Acquire(ctx, p) },
 	}
-	if req.RequestID == "" {
-		p.RequestId = []byte(rand.Text())
+	if ours {
 		a.anew = func(refusal error) bool {
 			p.RequestId = []byte(rand.Text())
 			_, lost := errors.AsType[*lease.LostError](refusal)
 			return lost
 		}
 	}
-	return mutate(ctx, c, a)
+	return a
 }
 
 // Renew implements [lease.Store].

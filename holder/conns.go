@@ -26,8 +26,9 @@ type conns struct {
 
 	mu     sync.Mutex
 	open   map[string]*grpc.ClientConn
-	leader string // the leader's address as last heard, or ""
-	turn   int    // which endpoint is next while no leader is known
+	lanes  map[string][]*lane // by address
+	leader string             // the leader's address as last heard, or ""
+	turn   int                // which endpoint is next while no leader is known
 	silent map[string]silence
 	closed bool
 }
@@ -45,7 +46,12 @@ const (
 	// maxLearned is how many addresses beside the endpoints are taken from answers: a
 	// cluster has fewer nodes.
 	maxLearned = 16
+	// maxLaneCalls is how many long calls one connection carries: a node takes 1,000.
+	maxLaneCalls = 400
 )
+
+// errClientClosed answers what is asked of a client that was closed.
+var errClientClosed = fmt.Errorf("the client is closed: %w", lease.ErrUnavailable)
 
 // target is a node to try.
 type target struct {
@@ -54,7 +60,7 @@ type target struct {
 }
 
 func newConns(endpoints []string, options []Option) (*conns, error) {
-	c := &conns{endpoints: endpoints, open: map[string]*grpc.ClientConn{}, silent: map[string]silence{}}
+	c := &conns{endpoints: endpoints, open: map[string]*grpc.ClientConn{}, lanes: map[string][]*lane{}, silent: map[string]silence{}}
 	for _, option := range options {
 		option(c)
 	}
@@ -75,11 +81,21 @@ func (c *conns) conn(addr string) (grpc.ClientConnInterface, error) {
 
 func (c *conns) connLocked(addr string) (grpc.ClientConnInterface, error) {
 	if c.closed {
-		return nil, fmt.Errorf("the client is closed: %w", lease.ErrUnavailable)
+		return nil, errClientClosed
 	}
 	if conn, ok := c.open[addr]; ok {
 		return conn, nil
 	}
+	conn, err := c.connect(addr)
+	if err != nil {
+		return nil, err
+	}
+	c.open[addr] = conn
+	return conn, nil
+}
+
+// connect makes a connection to addr.
+func (c *conns) connect(addr string) (*grpc.ClientConn, error) {
 	resolver, options := "dns:///", wire.DialOptions()
 	if c.dial != nil { // it is given the address as it is
 		resolver, options = "passthrough:///", append(options, grpc.WithContextDialer(c.dial))
@@ -96,7 +112,6 @@ func (c *conns) connLocked(addr string) (grpc.ClientConnInterface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dial %q: %w", addr, err)
 	}
-	c.open[addr] = conn
 	return conn, nil
 }
 
@@ -105,12 +120,16 @@ func (c *conns) connLocked(addr string) (grpc.ClientConnInterface, error) {
 func (c *conns) pick() (target, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	addr := c.leader
-	if addr == "" {
-		addr = c.endpointLocked()
-	}
+	addr := c.pickLocked()
 	conn, err := c.connLocked(addr)
 	return target{addr: addr, conn: conn}, err
+}
+
+func (c *conns) pickLocked() string {
+	if c.leader != "" {
+		return c.leader
+	}
+	return c.endpointLocked()
 }
 
 // endpointLocked returns the endpoint whose turn it is, or the next after it that has
@@ -181,6 +200,12 @@ func (c *conns) close() error {
 	for addr, conn := range c.open {
 		err = errors.Join(err, conn.Close())
 		delete(c.open, addr)
+	}
+	for addr, lanes := range c.lanes {
+		for _, l := range lanes {
+			err = errors.Join(err, l.conn.Close())
+		}
+		delete(c.lanes, addr)
 	}
 	return err
 }

@@ -97,6 +97,18 @@ func (h *Holder) Close() {
 // when ctx has ended, [lease.ErrUnavailable] or [lease.ErrOutcomeUnknown]. After the
 // latter the key may be granted to nobody who knows of it, until a ttl has passed.
 func (h *Holder) Acquire(ctx context.Context, key string) (*Lease, error) {
+	return h.obtain(ctx, key, atOnce)
+}
+
+// patience is what to do about a key that is held.
+type patience uint8
+
+const (
+	atOnce patience = iota // take the refusal
+	inLine                 // wait
+)
+
+func (h *Holder) obtain(ctx context.Context, key string, p patience) (*Lease, error) {
 	if err := lease.ValidateKey(key); err != nil {
 		return nil, err
 	}
@@ -105,7 +117,7 @@ func (h *Holder) Acquire(ctx context.Context, key string) (*Lease, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("acquire %q: %w: %w", key, lease.ErrUnavailable, context.Cause(ctx))
 	}
-	answer, sent, err := h.acquire(ctx, key)
+	answer, sent, err := h.acquire(ctx, key, p)
 	if err != nil {
 		return nil, h.about("acquire", key, err)
 	}
@@ -146,22 +158,42 @@ func (h *Holder) begin(l *Lease, p proof) error {
 
 // acquire tries until the store has answered or ctx ends, under one request id; under
 // another if the answer is that the grant of the first has ended meanwhile: it never
-// held anything.
-func (h *Holder) acquire(ctx context.Context, key string) (answer lease.Answer, sent time.Duration, err error) {
+// held anything. In line, the answer that the key is held is none.
+func (h *Holder) acquire(ctx context.Context, key string, p patience) (answer lease.Answer, sent time.Duration, err error) {
 	req := lease.AcquireRequest{Key: key, Owner: h.config.Owner, TTL: h.terms.ttl, Attributes: h.config.Attributes, RequestID: rand.Text()}
+	if p == inLine {
+		req.Wait = lease.LongestPoll(h.terms.ttl)
+		if _, ok := h.store.(*Client); ok {
+			// It sends the polls itself, and says which one was answered. From any other store
+			// a lease is counted from the call: that is the poll, then.
+			req.Wait, req.RequestID = lease.MaxWait, ""
+		}
+	}
 	var unknown error
 	for n := 0; ; n++ {
+		began := time.Now()
 		sent = h.ask(ctx, func(ctx context.Context) {
-			ctx, cancel := context.WithTimeout(ctx, h.terms.ttl)
+			ctx, cancel := context.WithTimeout(ctx, h.terms.ttl+req.Wait)
 			defer cancel()
 			answer, err = h.store.Acquire(ctx, req)
 		})
 		_, lost := asLost(err)
+		held, refused := errors.AsType[*lease.HeldError](err)
 		switch {
 		case err == nil:
 			return answer, sent, nil
+		case refused && p == inLine:
+			lease.TellWaiting(ctx, *held)
+			if h.again(ctx, held.Remaining, time.Since(began) < req.Wait/2) {
+				n, unknown = -1, nil
+				continue
+			}
+			return answer, sent, fmt.Errorf("%w: %w", held, context.Cause(ctx))
 		case lost:
-			req.RequestID, unknown = rand.Text(), nil
+			unknown = nil
+			if req.RequestID != "" {
+				req.RequestID = rand.Text()
+			}
 		case errors.Is(err, lease.ErrOutcomeUnknown):
 			unknown = err
 		case !errors.Is(err, lease.ErrUnavailable):
@@ -173,24 +205,31 @@ func (h *Holder) acquire(ctx context.Context, key string) (answer lease.Answer, 
 	}
 }
 
-// Await is [Holder.Acquire] for who has time: it waits until the key is free, or ctx
-// ends. Waiters look now and then, and not all at once; who of them is next is chance.
+// again returns true when it is time to wait on: at once, or after a pause if the store
+// did not wait; and false when ctx has ended, or leaves no time to be heard.
+func (h *Holder) again(ctx context.Context, remaining time.Duration, early bool) bool {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < 2*minTry {
+		<-ctx.Done()
+	}
+	if ctx.Err() == nil && early {
+		return sleep(ctx, h.turnIn(remaining))
+	}
+	return ctx.Err() == nil
+}
+
+// Await is [Holder.Acquire] for who has time: it waits its turn, first come, first
+// served, until the key is granted or ctx ends. Under a context of [lease.OnWaiting] it
+// tells who holds the key meanwhile. If the leader of the store changes, the place in
+// line is kept by how long the call has waited. When ctx ends the error is a
+// [*lease.HeldError] with the cause if the key was certainly not granted, and else
+// [lease.ErrOutcomeUnknown]: then the cluster takes it back.
 func (h *Holder) Await(ctx context.Context, key string) (*Lease, error) {
 	ctx, cancel := h.whileOpen(ctx)
 	defer cancel()
 	for {
-		l, err := h.Acquire(ctx, key)
-		var held *lease.HeldError
-		var lost *lease.LostError
-		switch {
-		case errors.As(err, &held):
-		case errors.As(err, &lost):
-			held = &lease.HeldError{}
-		default:
+		l, err := h.obtain(ctx, key, inLine)
+		if _, lost := asLost(err); !lost || !sleep(ctx, h.turnIn(0)) {
 			return l, err
-		}
-		if !sleep(ctx, h.turnIn(held.Remaining)) {
-			return nil, fmt.Errorf("%w: %w", err, context.Cause(ctx))
 		}
 	}
 }

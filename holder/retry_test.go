@@ -109,7 +109,7 @@ func TestALaterAnswerMakesAnUnknownTryDefinite(t *testing.T) {
 		t.Errorf("renew: %v", err)
 	}
 	loseAnswers(nodes[0], 1, nothing)
-	if _, err := c.Forget(within(t, long), lease.ForgetRequest(release)); err != nil {
+	if _, err := c.Forget(within(t, long), lease.ForgetRequest{Key: release.Key, Owner: release.Owner, Epoch: release.Epoch}); err != nil {
 		t.Errorf("forget: %v", err)
 	}
 	loseAnswers(nodes[0], 1, nothing)

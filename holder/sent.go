@@ -12,7 +12,8 @@ import (
 type sentKey struct{}
 
 // sentRecord notes when the latest try of one call of a [Client] was sent. Since a
-// client's tries follow each other, that is the try which was answered.
+// client's tries follow each other, that is the try which was answered; polls, which
+// overlap, are noted when they are answered.
 type sentRecord struct {
 	clock lease.Clock
 	at    atomic.Int64
@@ -23,6 +24,29 @@ func noteSend(ctx context.Context) {
 	if record, ok := ctx.Value(sentKey{}).(*sentRecord); ok {
 		record.at.Store(int64(record.clock.Monotonic()))
 	}
+}
+
+// sendTime returns the present on the clock of whoever asked with ctx; 0 if it has none.
+func sendTime(ctx context.Context) time.Duration {
+	if record, ok := ctx.Value(sentKey{}).(*sentRecord); ok {
+		return record.clock.Monotonic()
+	}
+	return 0
+}
+
+// noteSendAt tells whoever asked with ctx that the answered try was sent at that time,
+// and reports whether anybody wants to know.
+func noteSendAt(ctx context.Context, at time.Duration) bool {
+	record, ok := ctx.Value(sentKey{}).(*sentRecord)
+	if ok {
+		record.at.Store(int64(at))
+	}
+	return ok
+}
+
+func hasSendTime(ctx context.Context) bool {
+	_, ok := ctx.Value(sentKey{}).(*sentRecord)
+	return ok
 }
 
 // ask has do call the store, and returns the clock just before the answered try left.

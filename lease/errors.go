@@ -19,6 +19,8 @@ const (
 	CodeOutcomeUnknown Code = "OUTCOME_UNKNOWN"
 	CodeInvalid        Code = "INVALID"
 	CodeExhausted      Code = "EXHAUSTED"
+	CodeCompacted      Code = "COMPACTED"
+	CodeWatchTooSlow   Code = "WATCH_TOO_SLOW"
 )
 
 // ErrUnavailable says that the operation was certainly not done: there is no
@@ -45,6 +47,9 @@ type HeldError struct {
 	Record Record
 	// Remaining is how long it has to go at most, unless it is renewed.
 	Remaining time.Duration
+	// Place is the refused attempt's place in line: 1 if it is next, 0 if it does not
+	// wait.
+	Place int
 }
 
 func (e *HeldError) Error() string {

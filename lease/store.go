@@ -25,6 +25,9 @@ type Store interface {
 	// with that grant, unchanged, for as long as it lasts. One whose grant has
 	// ended, as far as the key's history remembers, is refused with a [*LostError].
 	// Without a request id every call is an attempt of its own.
+	//
+	// With a Wait, it joins the line of those who wait for the key, first come, first
+	// served, and is refused only when the wait is over; see [AcquireRequest.Wait].
 	Acquire(ctx context.Context, req AcquireRequest) (Answer, error)
 
 	// Renew moves the end of the lease to ttl from now if that is later. It keeps
@@ -39,7 +42,8 @@ type Store interface {
 
 	// Release ends the lease now. Releasing one's own finished lease succeeds and
 	// changes nothing; once another epoch exists, or for another owner, it is
-	// refused with a [*LostError].
+	// refused with a [*LostError]. If somebody waits for the key, the lease of the first
+	// in line begins where this one ends.
 	Release(ctx context.Context, req ReleaseRequest) (Answer, error)
 
 	// Forget sets the forgotten floor to the epoch of an unexpired lease; else it is
@@ -71,6 +75,16 @@ type AcquireRequest struct {
 	TTL        time.Duration
 	RequestID  string
 	Attributes map[string]string
+	// Wait is how long to wait in line while the key is held: 0, for not at all, to
+	// [MaxWait]. Whoever does not wait is not served before those who do. The place
+	// belongs to the request id, which keeps it for a while between two calls. A caller
+	// whose context ends leaves the line at once; a lease that was granted in that
+	// instant is given back. When the wait is over, the refusal is a [*HeldError], with
+	// the place in line.
+	//
+	// In the answer to a call that has waited, Remaining is what is left when the call
+	// returns.
+	Wait time.Duration
 }
 
 // Mutation returns r as a mutation.
@@ -96,6 +110,10 @@ type ReleaseRequest struct {
 	Key   string
 	Owner string
 	Epoch uint64
+	// To hands the key over to that owner, out of turn. If it does not wait for the key
+	// now, nothing is done, and the refusal is an [*InvalidError] of field "to". Empty
+	// for whoever is first in line.
+	To string
 }
 
 // Mutation returns r as a mutation.

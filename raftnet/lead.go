@@ -42,6 +42,7 @@ func (n *Node) leadLoop() {
 }
 
 func (n *Node) abdicate() {
+	n.lines.end(n.notLeader())
 	if r := n.reign.Swap(nil); r != nil {
 		n.cfg.Logger.Info("no longer the leader", "term", r.term)
 	}
@@ -64,7 +65,9 @@ func (n *Node) openTerm() error {
 	if !ok {
 		return fmt.Errorf("the state machine answered %v", future.Response())
 	}
+	n.lines.end(n.notLeader()) // those of an earlier term
 	n.reign.Store(&reign{term: opened.Term, base: opened.Now, anchor: n.cfg.Clock.Monotonic()})
+	n.lines.begin()
 	n.cfg.Logger.Info("leading", "term", opened.Term)
 	signal(n.turned)
 	signal(n.reads.wake)

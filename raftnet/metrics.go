@@ -14,6 +14,7 @@ type Metrics struct {
 	commit    prometheus.Histogram
 	rounds    prometheus.Counter
 	probes    *prometheus.CounterVec
+	handovers *prometheus.CounterVec
 	gauges    []prometheus.Collector
 }
 
@@ -33,10 +34,13 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Name: "leasenode_failover_probes_total", Help: "Looks at a leader whose connections had closed, by what came of them.",
 		}, []string{"result"}),
 	}
+	m.handovers = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "leasenode_handovers_total", Help: "Grants to those who waited in line, by what made the key free: release, expiry, or to for a release to a named owner.",
+	}, []string{"cause"})
 	for _, result := range probeResults {
 		m.probes.WithLabelValues(string(result))
 	}
-	registry.MustRegister(m.entries, m.mutations, m.commit, m.rounds, m.probes)
+	registry.MustRegister(m.entries, m.mutations, m.commit, m.rounds, m.probes, m.handovers)
 	return m
 }
 
@@ -49,6 +53,7 @@ func (m *Metrics) entry(mutations int, took time.Duration) {
 func (m *Metrics) confirmed() { m.rounds.Inc() }
 
 func (m *Metrics) probed(result probeResult) { m.probes.WithLabelValues(string(result)).Inc() }
+func (m *Metrics) handedOver(why cause)      { m.handovers.WithLabelValues(string(why)).Inc() }
 
 // watch registers the gauges that ask n.
 func (m *Metrics) watch(n *Node) {
@@ -64,6 +69,7 @@ func (m *Metrics) watch(n *Node) {
 	gauge("leasenode_term", "The present term.", func() float64 { return float64(n.Term()) })
 	gauge("leasenode_applied_index", "Index of the last log entry that the state machine applied.", func() float64 { return float64(n.cfg.FSM.AppliedIndex()) })
 	gauge("leasenode_keys", "Keys that were ever granted.", func() float64 { return float64(n.cfg.FSM.Keys()) })
+	gauge("leasenode_waiters", "Attempts to acquire that wait in line on this node, the leader.", func() float64 { return float64(n.lines.count.Load()) })
 	m.registry.MustRegister(m.gauges...)
 }
 

@@ -90,7 +90,10 @@ type Node struct {
 	gate    *gate
 	log     *pacedLog
 	queue   *queue
-	reads   *readers
+	lines   *lines
+	// spill is what is planned and waits for the next entry; packLoop's alone.
+	spill []*item
+	reads *readers
 
 	ctx     context.Context
 	stop    context.CancelFunc
@@ -116,6 +119,8 @@ func Open(cfg Config) (*Node, error) {
 		reopen: make(chan struct{}, 1), turned: make(chan struct{}, 1),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
+	n.lines = newLines(n.ctx, n.queue, cfg.Metrics)
+	n.lines.now, n.lines.reading = cfg.Clock.Monotonic, n.Reading
 	if err := n.startRaft(); err != nil {
 		n.stop()
 		return nil, err
@@ -123,6 +128,7 @@ func Open(cfg Config) (*Node, error) {
 	cfg.Metrics.watch(n)
 	n.joined.Go(n.leadLoop)
 	n.joined.Go(n.packLoop)
+	n.joined.Go(n.lineLoop)
 	n.joined.Go(n.tickLoop)
 	n.joined.Go(n.confirmLoop)
 	if cfg.Neighbours != nil {
@@ -167,6 +173,7 @@ func (n *Node) Close() error {
 func (n *Node) drain() {
 	ctx, cancel := context.WithTimeout(n.ctx, stopWait)
 	defer cancel()
+	n.lines.end(fmt.Errorf("this node is stopping: %w", lease.ErrUnavailable))
 	last := newCall(ctx, [][]byte{nil})
 	n.queue.closeWith(last)
 	if n.raft.State() != raft.Leader {

@@ -27,30 +27,33 @@ func (n *Node) Propose(ctx context.Context, mutations []lease.Mutation) ([]lease
 	for i, m := range mutations {
 		bodies[i] = fsm.EncodeMutation(m)
 	}
-	return n.propose(ctx, bodies)
+	c := newCall(ctx, bodies)
+	for i := range mutations {
+		c.items[i].mutation = &mutations[i]
+	}
+	return n.propose(ctx, c)
 }
 
 // Tick has the leader's clock put into the log.
 func (n *Node) Tick(ctx context.Context) error {
-	outcomes, err := n.propose(ctx, [][]byte{nil})
+	outcomes, err := n.propose(ctx, newCall(ctx, [][]byte{nil}))
 	if err != nil {
 		return err
 	}
 	return outcomes[0].Err
 }
 
-func (n *Node) propose(ctx context.Context, bodies [][]byte) ([]lease.Outcome, error) {
-	if len(bodies) == 0 {
+func (n *Node) propose(ctx context.Context, c *call) ([]lease.Outcome, error) {
+	if len(c.items) == 0 {
 		return nil, nil
 	}
 	if n.raft.State() != raft.Leader {
 		return nil, n.notLeader()
 	}
-	c := newCall(ctx, bodies)
-	if err := n.queue.add(c); err != nil {
+	if err := n.lines.claim(c); err != nil {
 		return nil, err
 	}
-	outcomes := make([]lease.Outcome, len(bodies))
+	outcomes := make([]lease.Outcome, len(c.items))
 	var cause error
 	select {
 	case <-c.done:
@@ -83,9 +86,11 @@ func (n *Node) packLoop() {
 		case <-n.queue.added:
 		case <-n.turned:
 		}
-		for !n.queue.empty() {
+		for !n.queue.empty() || len(n.spill) > 0 {
 			if n.raft.State() != raft.Leader {
 				n.queue.failAll(n.notLeader())
+				finishAll(n.spill, n.notLeader())
+				n.spill = nil
 				break
 			}
 			if n.current() == nil { // leadLoop opens the term and signals turned
@@ -105,13 +110,11 @@ func (n *Node) packLoop() {
 // proposeEntry packs one entry and hands it to raft. done is called when its outcome
 // is known, or never will be.
 func (n *Node) proposeEntry(done func()) {
-	items := n.queue.take(fsm.MaxEntryBytes)
+	items := n.nextItems()
 	r := n.current()
 	if len(items) == 0 || r == nil {
 		done()
-		for _, it := range items {
-			it.finish(lease.Outcome{Err: n.notLeader()})
-		}
+		finishAll(items, n.notLeader())
 		return
 	}
 	bodies := make([][]byte, 0, len(items))
@@ -123,23 +126,48 @@ func (n *Node) proposeEntry(done func()) {
 	// The reading comes after the last mutation has joined: taken earlier, it could be
 	// of a time when a mutation's caller had not even sent it.
 	stamp := fsm.Stamp{Reading: r.reading(n.cfg.Clock.Monotonic()), Term: r.term, Wall: n.cfg.Clock.Wall()}
-	n.entries.Add(1)
+	number := n.entries.Add(1)
 	began := n.cfg.Clock.Monotonic()
 	future := n.raft.Apply(fsm.EncodeBatch(stamp, bodies), enqueueTimeout)
 	n.joined.Go(func() {
 		defer done()
-		n.settle(items, future)
+		n.settle(number, items, future)
 		n.cfg.Metrics.entry(len(bodies), n.cfg.Clock.Monotonic()-began)
 	})
 }
 
-// settle waits for an entry's answer and gives each of its items its outcome.
-func (n *Node) settle(items []*item, future raft.ApplyFuture) {
-	if err := n.await(n.ctx, future); err != nil {
-		err = sortError(err, future)
-		for _, it := range items {
-			it.finish(lease.Outcome{Err: err})
+// nextItems returns what goes into the next entry. With those who wait put in, it may
+// be more than one can take: what is too much waits in spill for the next.
+func (n *Node) nextItems() []*item {
+	items := n.spill
+	if len(items) == 0 {
+		items = n.queue.take(fsm.MaxEntryBytes)
+		if n.lines.concern(items) {
+			items = n.lines.plan(items, n.cfg.FSM.Get)
 		}
+	}
+	n.spill = nil
+	size := 0
+	for i, it := range items {
+		if size += len(it.body); size > fsm.MaxEntryBytes && i > 0 {
+			n.spill = items[i:]
+			return items[:i:i]
+		}
+	}
+	return items
+}
+
+func finishAll(items []*item, err error) {
+	for _, it := range items {
+		it.finish(lease.Outcome{Err: err})
+	}
+}
+
+// settle waits for the answer to the entry of that number and gives each of its items
+// its outcome.
+func (n *Node) settle(number uint64, items []*item, future raft.ApplyFuture) {
+	if err := n.await(n.ctx, future); err != nil {
+		finishAll(items, sortError(err, future))
 		return
 	}
 	switch answer := future.Response().(type) {
@@ -150,18 +178,17 @@ func (n *Node) settle(items []*item, future raft.ApplyFuture) {
 				it.finish(lease.Outcome{})
 				continue
 			}
+			if n.lines.count.Load() > 0 {
+				n.lines.learn(number, it.mutation, answer[next])
+			}
 			it.finish(answer[next])
 			next++
 		}
 	case *fsm.TermError: // stamped in another term than the log's: nothing was done
 		signal(n.reopen)
-		for _, it := range items {
-			it.finish(lease.Outcome{Err: fmt.Errorf("%w: %w", lease.ErrUnavailable, answer)})
-		}
+		finishAll(items, fmt.Errorf("%w: %w", lease.ErrUnavailable, answer))
 	default:
-		for _, it := range items {
-			it.finish(lease.Outcome{Err: fmt.Errorf("%w: the state machine answered %v", lease.ErrOutcomeUnknown, answer)})
-		}
+		finishAll(items, fmt.Errorf("%w: the state machine answered %v", lease.ErrOutcomeUnknown, answer))
 	}
 }
 

@@ -17,12 +17,18 @@ type call struct {
 	done  chan struct{} // closed when all have an outcome
 }
 
-// item is one mutation of a call, or a tick if it has no body.
+// item is one mutation of a call, or a tick if it has none.
 type item struct {
 	call    *call
 	body    []byte
 	state   atomic.Int32
 	outcome lease.Outcome // set before state is finished
+
+	mutation *lease.Mutation // what body encodes
+	to       string          // whom a release hands over to; empty for the first in line
+	poll     *poll           // whose acquire it is, and who is told of its outcome instead of call
+	why      cause           // why poll is tried out of the queue's order; empty if it is not
+	nudge    bool            // no mutation, or one of poll: the first in line for the key is tried
 }
 
 // The states of an item. Whoever moves it from waiting decides whether it may ever
@@ -46,6 +52,10 @@ func newCall(ctx context.Context, bodies [][]byte) *call {
 // finish gives the item its outcome. It is called once, by who packed the item or
 // dropped it.
 func (it *item) finish(outcome lease.Outcome) {
+	if it.poll != nil {
+		it.poll.lines.settle(it, outcome)
+		return
+	}
 	it.outcome = outcome
 	it.state.Store(finished)
 	if it.call.left.Add(-1) == 0 {

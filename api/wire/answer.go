@@ -57,14 +57,15 @@ func AnswerFromProto(p *leasepb.Answer) (lease.Answer, error) {
 	return lease.Answer{Record: record, Now: now, Remaining: remaining, Changed: p.GetChanged()}, nil
 }
 
-// refusal is what HeldError and LostError have in common.
+// refusal is what a HeldError or a LostError has.
 type refusal struct {
 	record    lease.Record
 	remaining time.Duration
+	place     int // of a HeldError
 }
 
 func (r refusal) toProto() *leasepb.Refusal {
-	return &leasepb.Refusal{Record: RecordToProto(r.record), RemainingMs: millisUp(r.remaining)}
+	return &leasepb.Refusal{Record: RecordToProto(r.record), RemainingMs: millisUp(r.remaining), Place: int64(r.place)}
 }
 
 func refusalFromProto(p *leasepb.Refusal) (refusal, error) {
@@ -76,5 +77,7 @@ func refusalFromProto(p *leasepb.Refusal) (refusal, error) {
 	if err != nil {
 		return refusal{}, fmt.Errorf("malformed refusal: %w", err)
 	}
-	return refusal{record: record, remaining: remaining}, nil
+	// A place that no line has is none: it is for people only.
+	place := int(min(max(p.GetPlace(), 0), lease.MaxWaitersPerKey))
+	return refusal{record: record, remaining: remaining, place: place}, nil
 }

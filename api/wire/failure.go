@@ -35,6 +35,9 @@ const (
 	limitName    = "limit"
 	resourceName = "resource"
 	keyName      = "key"
+	clusterName  = "cluster_id"
+	indexName    = "index"
+	oldestName   = "oldest"
 )
 
 // FailureToProto returns err as it is inside a successful answer. An error that is
@@ -47,16 +50,18 @@ func FailureToProto(err error) *leasepb.Failure {
 		lost      *lease.LostError
 		invalid   *lease.InvalidError
 		exhausted *lease.ExhaustedError
+		compacted *lease.CompactedError
+		slow      *lease.TooSlowError
 	)
 	switch {
 	case errors.Is(err, lease.ErrOutcomeUnknown):
 		f.Reason = string(lease.CodeOutcomeUnknown)
 	case errors.As(err, &held):
 		f.Reason = string(lease.CodeHeld)
-		f.Refusal = refusal{held.Record, held.Remaining}.toProto()
+		f.Refusal = refusal{record: held.Record, remaining: held.Remaining, place: held.Place}.toProto()
 	case errors.As(err, &lost):
 		f.Reason = string(lease.CodeLost)
-		f.Refusal = refusal{lost.Record, lost.Remaining}.toProto()
+		f.Refusal = refusal{record: lost.Record, remaining: lost.Remaining}.toProto()
 	case errors.As(err, &invalid):
 		f.Reason = string(lease.CodeInvalid)
 		f.Metadata = map[string]string{fieldName: printable(invalid.Field), problemName: printable(invalid.Problem), limitName: printable(invalid.Limit)}
@@ -66,6 +71,13 @@ func FailureToProto(err error) *leasepb.Failure {
 		if exhausted.Key != "" {
 			f.Metadata[keyName] = printable(exhausted.Key)
 		}
+	case errors.As(err, &compacted):
+		f.Reason = string(lease.CodeCompacted)
+		f.Metadata = positionToMetadata(compacted.After)
+		f.Metadata[oldestName] = strconv.FormatUint(compacted.Oldest.Index, 10)
+	case errors.As(err, &slow):
+		f.Reason = string(lease.CodeWatchTooSlow)
+		f.Metadata = positionToMetadata(slow.Last)
 	case errors.Is(err, lease.ErrUnavailable):
 		f.Reason = string(lease.CodeUnavailable)
 	}
@@ -79,7 +91,7 @@ func FailureFromProto(f *leasepb.Failure, effect Effect) error {
 	switch lease.Code(f.GetReason()) {
 	case lease.CodeHeld:
 		if r, err := refusalFromProto(f.GetRefusal()); err == nil {
-			return &lease.HeldError{Record: r.record, Remaining: r.remaining}
+			return &lease.HeldError{Record: r.record, Remaining: r.remaining, Place: r.place}
 		}
 	case lease.CodeLost:
 		if r, err := refusalFromProto(f.GetRefusal()); err == nil {
@@ -93,12 +105,30 @@ func FailureFromProto(f *leasepb.Failure, effect Effect) error {
 		if limit, err := strconv.ParseUint(m[limitName], 10, 64); err == nil {
 			return &lease.ExhaustedError{Resource: m[resourceName], Limit: limit, Key: m[keyName]}
 		}
+	case lease.CodeCompacted:
+		after, ok := positionFromMetadata(f.GetMetadata())
+		if oldest, err := strconv.ParseUint(f.GetMetadata()[oldestName], 10, 64); ok && err == nil {
+			return &lease.CompactedError{After: after, Oldest: lease.Position{ClusterID: after.ClusterID, Index: oldest}}
+		}
+	case lease.CodeWatchTooSlow:
+		if last, ok := positionFromMetadata(f.GetMetadata()); ok {
+			return &lease.TooSlowError{Last: last}
+		}
 	case lease.CodeUnavailable:
 		return &toldError{text: f.GetMessage(), is: lease.ErrUnavailable}
 	case lease.CodeOutcomeUnknown:
 		return &toldError{text: f.GetMessage(), is: effect.unexplained()}
 	}
 	return fmt.Errorf("%s %q: %w", f.GetReason(), f.GetMessage(), effect.unexplained())
+}
+
+func positionToMetadata(p lease.Position) map[string]string {
+	return map[string]string{clusterName: printable(p.ClusterID), indexName: strconv.FormatUint(p.Index, 10)}
+}
+
+func positionFromMetadata(m map[string]string) (p lease.Position, ok bool) {
+	index, err := strconv.ParseUint(m[indexName], 10, 64)
+	return lease.Position{ClusterID: m[clusterName], Index: index}, err == nil
 }
 
 // toldError is an error whose text comes from the other side.

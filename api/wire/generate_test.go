@@ -49,15 +49,26 @@ func answers() *rapid.Generator[lease.Answer] {
 // typedErrors are the errors that carry data, and come back as they were.
 func typedErrors() *rapid.Generator[error] {
 	return rapid.Custom(func(t *rapid.T) error {
-		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		switch rapid.IntRange(0, 5).Draw(t, "kind") {
 		case 0:
 			return &lease.HeldError{Record: records().Draw(t, "record"), Remaining: remainings().Draw(t, "remaining")}
 		case 1:
 			return &lease.LostError{Record: records().Draw(t, "record"), Remaining: remainings().Draw(t, "remaining")}
 		case 2:
 			return &lease.InvalidError{Field: rapid.String().Draw(t, "field"), Problem: rapid.String().Draw(t, "problem"), Limit: rapid.String().Draw(t, "limit")}
+		case 3:
+			after := positions().Draw(t, "after")
+			return &lease.CompactedError{After: after, Oldest: lease.Position{ClusterID: after.ClusterID, Index: rapid.Uint64().Draw(t, "oldest")}}
+		case 4:
+			return &lease.TooSlowError{Last: positions().Draw(t, "last")}
 		default:
 			return &lease.ExhaustedError{Resource: rapid.String().Draw(t, "resource"), Limit: rapid.Uint64().Draw(t, "limit"), Key: rapid.String().Draw(t, "key")}
 		}
+	})
+}
+
+func positions() *rapid.Generator[lease.Position] {
+	return rapid.Custom(func(t *rapid.T) lease.Position {
+		return lease.Position{ClusterID: rapid.StringN(1, 20, 64).Draw(t, "cluster"), Index: rapid.Uint64().Draw(t, "index")}
 	})
 }

@@ -52,6 +52,47 @@ func AcquireFromProto(p *leasepb.AcquireRequest) (lease.Mutation, error) {
 	return m, m.Validate()
 }
 
+// PollToProto returns p as it is on the wire; as [AcquireToProto]. Of its lengths,
+// fractions of a millisecond are cut off.
+func PollToProto(p lease.Poll) (*leasepb.AcquireRequest, error) {
+	m := p.Mutation
+	req, err := AcquireToProto(lease.AcquireRequest{Key: m.Key, Owner: m.Owner, TTL: m.TTL, RequestID: m.RequestID, Attributes: m.Attributes})
+	if err != nil {
+		return nil, err
+	}
+	req.WaitMs, req.WaitedMs = p.Wait.Milliseconds(), p.Waited.Milliseconds()
+	return req, nil
+}
+
+// PollFromProto returns the poll that p is, within all limits, or an
+// [*lease.InvalidError]. Its Wait is 0 if p does not wait.
+func PollFromProto(p *leasepb.AcquireRequest) (lease.Poll, error) {
+	m, err := AcquireFromProto(p)
+	if err != nil {
+		return lease.Poll{}, err
+	}
+	if p.GetWaitMs() == 0 && p.GetWaitedMs() == 0 {
+		return lease.Poll{Mutation: m}, nil
+	}
+	poll := lease.Poll{Mutation: m}
+	if poll.Wait, err = waitOfMillis("wait", p.GetWaitMs()); err != nil {
+		return lease.Poll{}, err
+	}
+	if poll.Waited, err = waitOfMillis("waited", p.GetWaitedMs()); err != nil {
+		return lease.Poll{}, err
+	}
+	return poll, poll.Validate()
+}
+
+// waitOfMillis refuses a length that would wrap; whether it is within the limits, its
+// poll says.
+func waitOfMillis(field string, ms int64) (time.Duration, error) {
+	if ms < 0 || ms > lease.MaxWait.Milliseconds() {
+		return 0, &lease.InvalidError{Field: field, Problem: fmt.Sprintf("%d ms is outside", ms), Limit: fmt.Sprintf("0 to %d", lease.MaxWait.Milliseconds())}
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
 // RenewToProto returns r as it is on the wire; as [AcquireToProto].
 func RenewToProto(r lease.RenewRequest) (*leasepb.RenewRequest, error) {
 	ttl, err := ttlToProto(r.Mutation())
@@ -74,7 +115,11 @@ func RenewFromProto(p *leasepb.RenewRequest) (lease.Mutation, error) {
 
 // ReleaseToProto returns r as it is on the wire.
 func ReleaseToProto(r lease.ReleaseRequest) *leasepb.ReleaseRequest {
-	return &leasepb.ReleaseRequest{Key: []byte(r.Key), Owner: []byte(r.Owner), Epoch: r.Epoch}
+	p := &leasepb.ReleaseRequest{Key: []byte(r.Key), Owner: []byte(r.Owner), Epoch: r.Epoch}
+	if r.To != "" {
+		p.To = []byte(r.To)
+	}
+	return p
 }
 
 // ReleaseFromProto returns the mutation that p asks for, within all limits, or an

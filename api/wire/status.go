@@ -52,8 +52,10 @@ func grpcCode(err error, reason lease.Code) codes.Code {
 	switch reason {
 	case lease.CodeHeld:
 		return codes.FailedPrecondition
-	case lease.CodeLost:
+	case lease.CodeLost, lease.CodeWatchTooSlow:
 		return codes.Aborted
+	case lease.CodeCompacted:
+		return codes.OutOfRange
 	case lease.CodeUnavailable, lease.CodeOutcomeUnknown:
 		return codes.Unavailable
 	case lease.CodeInvalid:

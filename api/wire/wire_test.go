@@ -89,7 +89,7 @@ func TestRequestsComeBack(t *testing.T) {
 		release := lease.ReleaseRequest{Key: acquire.Key, Owner: "o", Epoch: renew.Epoch}
 		m, err = wire.ReleaseFromProto(sent(t, wire.ReleaseToProto(release)))
 		same(t, release.Mutation(), m, err)
-		forget := lease.ForgetRequest(release)
+		forget := lease.ForgetRequest{Key: release.Key, Owner: release.Owner, Epoch: release.Epoch}
 		m, err = wire.ForgetFromProto(sent(t, wire.ForgetToProto(forget)))
 		same(t, forget.Mutation(), m, err)
 	})

@@ -14,13 +14,11 @@ import (
 	"github.com/leasenode/leasenode/lease"
 )
 
-// Between two tries a waiting acquire pauses for pollMin to pollMax, at random so
-// that those who wait for one key do not all come at once, but never beyond the
-// end of the lease that is in the way by more than pollFloor.
+// Between two tries that the cluster could not answer, a waiting acquire pauses for
+// pauseMin to pauseMax, at random so that not all who wait come at once.
 const (
-	pollFloor = 10 * time.Millisecond
-	pollMin   = 250 * time.Millisecond
-	pollMax   = time.Second
+	pauseMin = 250 * time.Millisecond
+	pauseMax = time.Second
 )
 
 const defaultTTL = 10 * time.Second
@@ -35,7 +33,8 @@ func (a *app) acquireCommand() *cobra.Command {
 
 It is granted if nobody owns the key: it was never granted, was released, or its
 lease has run out. While it is owned, by you too, the answer is "held" and the exit
-code 3; with --wait, try until it is free or the wait is over. The epoch is your
+code 3; with --wait, wait in line, first come, first served, until it is your turn or
+the wait is over, and be told on standard error who has the key. The epoch is your
 proof: renew and release need it, and whatever you write to should refuse a lower
 one. Keep the lease with "renew" before it ends.
 
@@ -50,7 +49,7 @@ if there was one. Keep the id to yourself, it can take the grant.`,
 	flags := cmd.Flags()
 	flags.StringVar(&try.req.Owner, "owner", "", "who asks, as others will see it")
 	flags.DurationVar(&try.req.TTL, "ttl", defaultTTL, "how long the lease lasts unless it is renewed: 100ms to 24h")
-	flags.DurationVar(&try.wait, "wait", 0, "how long to wait while the key is held")
+	flags.DurationVar(&try.wait, "wait", 0, "how long to wait in line while the key is held")
 	flags.Var(attrs, "attr", "something to tell about the owner; can be repeated")
 	flags.StringVar(&try.req.RequestID, "request-id", "", "the id of an earlier try, to get the same grant")
 	required(cmd, "owner")
@@ -76,8 +75,7 @@ type acquisition struct {
 	req  lease.AcquireRequest
 	wait time.Duration
 
-	seen     lease.Record // whom the user was told of last
-	idIsOurs bool         // the request id was made here
+	idIsOurs bool // the request id was made here
 }
 
 func (q *acquisition) run(ctx context.Context) error {
@@ -109,37 +107,36 @@ func (q *acquisition) run(ctx context.Context) error {
 // use. Every try has the same request id, so an unanswered one can do no harm.
 func (q *acquisition) poll(ctx context.Context, c cluster) (lease.Answer, error) {
 	end := time.Now().Add(q.wait)
+	ctx = lease.OnWaiting(ctx, func(held lease.HeldError) {
+		fmt.Fprintf(q.app.stderr, "waiting: %q is %s\n", held.Record.Key, inTheWay(held))
+	})
 	for {
-		answer, err := q.try(ctx, c)
-		if err == nil || !time.Now().Before(end) || !q.again(err) {
+		answer, err := q.try(ctx, c, time.Until(end))
+		if err == nil || ctx.Err() != nil || !time.Now().Before(end) || !q.again(err) {
 			return answer, err
 		}
 		select {
 		case <-ctx.Done():
 			return answer, err
-		case <-time.After(min(pollPause(err), time.Until(end))):
+		case <-time.After(min(pause(err), time.Until(end))):
 		}
 	}
 }
 
-func (q *acquisition) try(ctx context.Context, c cluster) (lease.Answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, q.app.timeout)
+// try asks once, and waits in line for as long as one call may, left at most.
+func (q *acquisition) try(ctx context.Context, c cluster, left time.Duration) (lease.Answer, error) {
+	req := q.req
+	req.Wait = min(max(left, 0), lease.MaxWait)
+	ctx, cancel := context.WithTimeout(ctx, q.app.timeout+req.Wait)
 	defer cancel()
-	answer, err := c.Acquire(ctx, q.req)
+	answer, err := c.Acquire(ctx, req)
 	return answer, settled(err)
 }
 
-// again reports whether a try that ended with err can be followed by another, and
-// tells the user why it has to be.
+// again reports whether a try that ended with err can be followed by another.
 func (q *acquisition) again(err error) bool {
-	var held *lease.HeldError
 	switch code := lease.CodeOf(err); {
-	case errors.As(err, &held):
-		if held.Record.Owner != q.seen.Owner || held.Record.Epoch != q.seen.Epoch {
-			fmt.Fprintf(q.app.stderr, "waiting: %q is held by %q at epoch %d, for another %s unless renewed\n",
-				held.Record.Key, held.Record.Owner, held.Record.Epoch, length(held.Remaining))
-			q.seen = held.Record
-		}
+	case code == lease.CodeHeld:
 		return true
 	case code == lease.CodeLost && q.idIsOurs:
 		// An earlier try was granted, unheard, and that lease is over. The attempt
@@ -151,14 +148,13 @@ func (q *acquisition) again(err error) bool {
 	}
 }
 
-// pollPause returns when to try again after a try to acquire that ended with err.
-func pollPause(err error) time.Duration {
-	pause := pollMin + mathrand.N(pollMax-pollMin)
-	var held *lease.HeldError
-	if errors.As(err, &held) {
-		pause = min(pause, max(held.Remaining, pollFloor))
+// pause returns when to try again after a try to acquire that ended with err: at once
+// if it has waited in line.
+func pause(err error) time.Duration {
+	if lease.CodeOf(err) == lease.CodeHeld {
+		return 0
 	}
-	return pause
+	return pauseMin + mathrand.N(pauseMax-pauseMin)
 }
 
 // granted tells about a grant and what to do with it.

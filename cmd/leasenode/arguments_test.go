@@ -97,6 +97,6 @@ func TestCompletesNodesAndOperations(t *testing.T) {
 	check(t, "nodes", invocation{}.run("__complete", "dev", "restart", "--data-dir", dir, "").stdout, "n1\nn2\nn3\n"+plain)
 	check(t, "nodes of the environment", invocation{env: []string{"LEASENODE_DATA_DIR=" + dir}}.run("__complete", "dev", "restart", "").stdout, "n1\nn2\nn3\n"+plain)
 	check(t, "other nodes", invocation{}.run("__complete", "dev", "restart", "--data-dir", dir, "n2", "").stdout, "n1\nn3\n"+plain)
-	check(t, "operations", invocation{}.run("__complete", "bench", "--op", "").stdout, "acquire\nrenew\nrelease\nget\n"+joined)
-	check(t, "more operations", invocation{}.run("__complete", "bench", "--op", "get,re").stdout, "get,acquire\nget,renew\nget,release\n"+joined)
+	check(t, "operations", invocation{}.run("__complete", "bench", "--op", "").stdout, "acquire\nrenew\nrelease\nget\nhandover\n"+joined)
+	check(t, "more operations", invocation{}.run("__complete", "bench", "--op", "get,re").stdout, "get,acquire\nget,renew\nget,release\nget,handover\n"+joined)
 }

@@ -26,17 +26,21 @@ Each operation of --op is measured by itself, one after the other, by --clients
 callers that each send a request as soon as the one before is answered, over the
 connections of one client. acquire takes new keys, renew and get use --keys keys that
 were acquired before, release gives back leases that were, each once, and so ends
-early when there are no more.
+early when there are no more. handover has --waiters owners wait in line for one key,
+each of whom releases it as soon as it is granted and waits again; counted are grants,
+and timed from the release to the next owner's knowing of its grant.
 
 The keys of a run begin with a prefix of its own. Keys are for ever: use a cluster
 that you can throw away.`,
 		Example: `  leasenode bench --op acquire,renew --clients 64 --duration 10s
+  leasenode bench --op handover --waiters 1000
   leasenode bench --op get --stale --count 100000 -o json`,
 		Args: noArguments,
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&plan.ops, "op", benchOps, "what to measure: a list of acquire, renew, release, get")
+	flags.StringSliceVar(&plan.ops, "op", benchOps[:4], "what to measure: a list of acquire, renew, release, get, handover")
 	flags.IntVar(&plan.clients, "clients", 32, "how many callers at a time")
+	flags.IntVar(&plan.waiters, "waiters", 64, "how many wait for the one key of handover")
 	flags.DurationVar(&plan.duration, "duration", 5*time.Second, "how long to measure each operation")
 	flags.IntVar(&plan.count, "count", 0, "how many requests to measure for each operation, instead of --duration")
 	flags.IntVar(&plan.keys, "keys", 1000, "how many keys to acquire beforehand; for release at least --count")
@@ -58,7 +62,8 @@ that you can throw away.`,
 	return cmd
 }
 
-var benchOps = []string{"acquire", "renew", "release", "get"}
+// benchOps are the operations; by default all but the last are measured.
+var benchOps = []string{"acquire", "renew", "release", "get", "handover"}
 
 // completeOps completes the last of the operations in a list.
 func completeOps(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -79,6 +84,7 @@ type benchPlan struct {
 	duration    time.Duration
 	count       int // 0 for as many as there is time for
 	keys        int
+	waiters     int
 	ttl         time.Duration
 	consistency lease.Consistency
 	timeout     time.Duration // of a request
@@ -95,6 +101,8 @@ func (p *benchPlan) validate() error {
 	switch {
 	case p.clients < 1 || p.clients > maxBenchClients:
 		return usagef("--clients is %d: it must be 1 to %d", p.clients, maxBenchClients)
+	case p.waiters < 1 || p.waiters > lease.MaxWaitersPerKey:
+		return usagef("--waiters is %d: it must be 1 to %d", p.waiters, lease.MaxWaitersPerKey)
 	case p.keys < 1 || p.keys > maxBenchKeys:
 		return usagef("--keys is %d: it must be 1 to %d", p.keys, maxBenchKeys)
 	case p.count < 0:
@@ -131,6 +139,9 @@ func (a *app) bench(ctx context.Context, plan benchPlan) error {
 	return a.withCluster(func(c cluster) error {
 		b := newBench(c, plan)
 		result := benchJSON{Prefix: b.prefix, Clients: plan.clients, Results: []benchResultJSON{}}
+		if len(plan.ops) == 1 && plan.ops[0] == "handover" {
+			result.Clients = plan.waiters
+		}
 		var failure error
 		for _, op := range plan.ops {
 			fmt.Fprintf(a.stderr, "measuring %s ...\n", op)

@@ -32,6 +32,9 @@ func (b *bench) measure(ctx context.Context, op string) (*measurement, error) {
 		limit.request = func(ctx context.Context, _ int) error { _, err := b.acquire(ctx); return err }
 		return limit.run(ctx), nil
 	}
+	if op == "handover" {
+		return b.handovers(ctx), nil
+	}
 	keys := b.plan.keys
 	if op == "release" {
 		keys = max(keys, b.plan.count)

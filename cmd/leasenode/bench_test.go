@@ -111,3 +111,19 @@ func TestBenchInterrupted(t *testing.T) {
 		check(t, "errors", row[len(row)-1], "0")
 	})
 }
+
+func TestBenchMeasuresHandovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leasetest.NewMemory(lease.NewSystemClock())
+		got := invocation{cluster: fakeCluster{Store: store}}.run("bench", "--op", "handover", "--count", "50", "--waiters", "5", "-o", "json")
+		check(t, "code", got.code, exitDone)
+		var result benchJSON
+		if err := json.Unmarshal([]byte(got.stdout), &result); err != nil {
+			t.Fatal(err)
+		}
+		check(t, "clients", result.Clients, 5)
+		if r := result.Results[0]; r.Operations != 49 || len(r.Errors) != 0 { // the first was no handover
+			t.Errorf("%+v", r)
+		}
+	})
+}

@@ -13,6 +13,7 @@ import (
 // cluster is a cluster as the client commands see it.
 type cluster interface {
 	lease.Store
+	lease.Watcher
 	// Status describes the cluster as the first node that answers sees it. It needs
 	// no leader.
 	Status(ctx context.Context) (holder.Status, error)

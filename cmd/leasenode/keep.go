@@ -51,21 +51,28 @@ what you do for the key, and acquire it again. A renew can be repeated safely.`,
 
 func (a *app) releaseCommand() *cobra.Command {
 	var mine claim
+	var to string
 	cmd := &cobra.Command{
 		Use:   "release KEY",
 		Short: "Give up a key that you own",
-		Long: `End the lease now, so that somebody else can acquire the key.
+		Long: `End the lease now, so that somebody else can acquire the key. Whoever is first in line
+for it gets it in the same instant; with --to, the named owner, out of turn. If that
+one does not wait for the key, nothing is done, and the exit code is 2.
 
 Releasing your own finished lease again is no error. Once the key was granted to
 somebody else, the answer is "lost" and the exit code 4, and nothing changes.`,
-		Example: `  leasenode release orders/7 --owner worker-1 --epoch 1`,
-		Args:    oneKey,
+		Example: `  leasenode release orders/7 --owner worker-1 --epoch 1
+  leasenode release orders/7 --owner worker-1 --epoch 1 --to worker-2`,
+		Args: oneKey,
 	}
 	mine.define(cmd)
+	cmd.Flags().StringVar(&to, "to", "", "the waiting owner that gets the key; whoever is first in line if not given")
 	cmd.RunE = a.action(func(ctx context.Context, args []string) error {
-		req := lease.ReleaseRequest{Key: args[0], Owner: mine.owner, Epoch: mine.epoch}
+		req := lease.ReleaseRequest{Key: args[0], Owner: mine.owner, Epoch: mine.epoch, To: to}
 		return mutate(ctx, a, mutation[lease.ReleaseRequest]{req, cluster.Release, func(w io.Writer, answer lease.Answer) {
-			if answer.Changed {
+			if answer.Changed && to != "" {
+				fmt.Fprintf(w, "%s is handed over to %s: epoch %d was released\n", cell(req.Key), cell(to), req.Epoch)
+			} else if answer.Changed {
 				fmt.Fprintf(w, "%s is free: epoch %d was released\n", cell(req.Key), req.Epoch)
 			} else {
 				fmt.Fprintf(w, "%s was free already: epoch %d was over\n", cell(req.Key), req.Epoch)

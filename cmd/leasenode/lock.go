@@ -21,7 +21,7 @@ func (a *app) lockCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lock KEY [flags] -- COMMAND ARG...",
 		Short: "Run a command only while a key is yours",
-		Long: `Wait until the key is free, acquire it, run COMMAND while the lease is held, and give
+		Long: `Wait in line for the key, first come, first served, acquire it, run COMMAND while the lease is held, and give
 the key back when COMMAND has ended. LEASENODE_KEY and LEASENODE_EPOCH are in its
 environment: have whatever it writes to refuse a lower epoch.
 
@@ -94,8 +94,7 @@ type lockRun struct {
 	wait    time.Duration
 	forEver bool // without a --wait
 
-	seen lease.Record // whom the user was told of last
-	mu   sync.Mutex   // makes lines on standard error whole
+	mu sync.Mutex // makes lines on standard error whole
 }
 
 // margin is how long before the lease's end COMMAND is told to stop, and grace how much
@@ -179,66 +178,38 @@ func (r *lockRun) await(ctx context.Context, h *holder.Holder, signals chan os.S
 	return nil, &exitError{code: signalCode(caught), err: fmt.Errorf("%v while waiting for %q", caught, r.key)}
 }
 
-// queue tries until the key is granted, the wait is over, ctx ends, or trying again is
-// of no use.
+// queue waits in line until the key is granted, the wait is over, ctx ends, or waiting
+// on is of no use. However short the wait, the cluster has the --timeout to answer.
 func (r *lockRun) queue(ctx context.Context, h *holder.Holder) (*holder.Lease, error) {
-	end := time.Now().Add(r.wait)
-	for {
-		l, err := r.try(ctx, h, end)
-		if err == nil {
-			return l, nil
-		}
-		pause := pollPause(err)
-		if !r.forEver {
-			pause = min(pause, time.Until(end))
-		}
-		if ctx.Err() != nil || pause <= 0 || !r.again(err) {
-			return nil, settled(err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, settled(err)
-		case <-time.After(pause):
-		}
-	}
-}
-
-// try asks for the key once, for as long as the cluster takes to answer: the whole
-// wait, and the --timeout at least.
-func (r *lockRun) try(ctx context.Context, h *holder.Holder, end time.Time) (*holder.Lease, error) {
-	if least := time.Now().Add(r.app.timeout); !r.forEver {
-		if least.After(end) {
-			end = least
-		}
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, end)
-		defer cancel()
-	}
+	began := time.Now()
 	slow := time.AfterFunc(r.app.timeout, func() {
 		r.say("waiting for %q: the cluster has not answered for %s (asked %s)", r.key, length(r.app.timeout), strings.Join(r.app.endpoints, ", "))
 	})
 	defer slow.Stop()
-	return h.Acquire(ctx, r.key)
-}
-
-// again reports whether a try that ended with err can be followed by another, and
-// tells the user why it has to be.
-func (r *lockRun) again(err error) bool {
-	var held *lease.HeldError
-	if errors.As(err, &held) {
-		if held.Record.Owner != r.seen.Owner || held.Record.Epoch != r.seen.Epoch {
-			r.say("waiting for %q, held by %q at epoch %d, for another %s unless renewed",
-				r.key, held.Record.Owner, held.Record.Epoch, length(held.Remaining))
-			r.seen = held.Record
+	ctx = lease.OnWaiting(ctx, func(held lease.HeldError) {
+		slow.Stop()
+		r.say("waiting for %q, %s", r.key, inTheWay(held))
+	})
+	var err error
+	if r.forEver || r.wait > 0 {
+		inLine, cancel := ctx, context.CancelFunc(func() {})
+		if !r.forEver {
+			inLine, cancel = context.WithDeadline(ctx, began.Add(r.wait))
 		}
-		return true
+		defer cancel()
+		var l *holder.Lease
+		if l, err = h.Await(inLine, r.key); err == nil {
+			return l, nil
+		}
 	}
-	switch lease.CodeOf(err) {
-	case lease.CodeLost, lease.CodeUnavailable, lease.CodeOutcomeUnknown:
-		return true
-	default:
-		return false
+	least := began.Add(r.app.timeout)
+	if code := lease.CodeOf(err); ctx.Err() != nil || err != nil && (code != lease.CodeUnavailable && code != lease.CodeOutcomeUnknown || !time.Now().Before(least)) {
+		return nil, settled(err)
 	}
+	ctx, cancel := context.WithDeadline(ctx, least)
+	defer cancel()
+	l, err := h.Acquire(ctx, r.key)
+	return l, settled(err)
 }
 
 // giveBack releases the lease, nothing being left that could need it. That is a favour

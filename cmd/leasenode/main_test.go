@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 // fakeCluster is a cluster whose leases are a store of the test's choosing.
 type fakeCluster struct {
 	lease.Store
+	lease.Watcher
 	status    holder.Status
 	statusErr error
 }

@@ -95,7 +95,7 @@ someone, 4 lost or fenced, 5 unavailable or outcome unknown.`,
 	root.AddCommand(
 		a.devCommand(), a.serveCommand(),
 		a.acquireCommand(), a.renewCommand(), a.releaseCommand(), a.forgetCommand(),
-		a.getCommand(), a.listCommand(), a.historyCommand(),
+		a.getCommand(), a.listCommand(), a.historyCommand(), a.watchCommand(),
 		a.lockCommand(), a.guardCommand(),
 		a.statusCommand(), a.checkCommand(), a.benchCommand(), a.versionCommand(),
 	)

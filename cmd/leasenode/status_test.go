@@ -29,6 +29,7 @@ func (v views) run(args ...string) outcome {
 
 type viewCluster struct {
 	lease.Store
+	lease.Watcher
 	views     views
 	endpoints []string
 }

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // cluster is a cluster of real nodes in this process: real sockets, real bbolt, real
 // gRPC.
 type cluster struct {
-	t     *testing.T
+	t     testing.TB
 	clock lease.Clock
 	dir   string
 	peers []node.Peer
@@ -36,7 +36,7 @@ type cluster struct {
 }
 
 // newCluster returns a cluster of n nodes, n1 and so on, none of them started.
-func newCluster(t *testing.T, n int) *cluster {
+func newCluster(t testing.TB, n int) *cluster {
 	t.Helper()
 	c := &cluster{t: t, clock: lease.NewSystemClock(), dir: t.TempDir(), listeners: map[string]net.Listener{}, nodes: map[string]*node.Node{}}
 	for i := range n {
@@ -48,7 +48,7 @@ func newCluster(t *testing.T, n int) *cluster {
 }
 
 // startCluster returns a cluster of n running nodes with a leader.
-func startCluster(t *testing.T, n int) *cluster {
+func startCluster(t testing.TB, n int) *cluster {
 	t.Helper()
 	c := newCluster(t, n)
 	c.startAll()

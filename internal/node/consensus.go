@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasenode/leasenode/api"
 	"github.com/leasenode/leasenode/fsm"
+	"github.com/leasenode/leasenode/fsm/feed"
 	"github.com/leasenode/leasenode/lease"
 	"github.com/leasenode/leasenode/raftnet"
 )
@@ -51,6 +52,20 @@ func (c consensus) Propose(ctx context.Context, mutations []lease.Mutation) ([]l
 		return r.raft.Propose(ctx, mutations)
 	}
 	return nil, c.notYet()
+}
+
+func (c consensus) Wait(ctx context.Context, poll lease.Poll) (lease.Answer, error) {
+	if r := c.running.Load(); r != nil {
+		return r.raft.Wait(ctx, poll)
+	}
+	return lease.Answer{}, c.notYet()
+}
+
+func (c consensus) ReleaseTo(ctx context.Context, m lease.Mutation, to string) (lease.Answer, error) {
+	if r := c.running.Load(); r != nil {
+		return r.raft.ReleaseTo(ctx, m, to)
+	}
+	return lease.Answer{}, c.notYet()
 }
 
 func (c consensus) Confirm(ctx context.Context) error {
@@ -166,6 +181,13 @@ func (s state) AppliedIndex() uint64 {
 func (s state) Digests() []fsm.Digest {
 	if r := s.running.Load(); r != nil {
 		return r.state.Digests()
+	}
+	return nil
+}
+
+func (s state) Feed() *feed.Feed {
+	if r := s.running.Load(); r != nil {
+		return r.state.Feed()
 	}
 	return nil
 }

@@ -174,7 +174,7 @@ func (n *Node) openState(context.Context) (err error) {
 	if err := raftnet.Begin(n.core.identity, n.raftStores()); err != nil {
 		return err
 	}
-	n.state, err = fsm.Open(fsm.Config{Dir: filepath.Join(n.cfg.DataDir, "state"), Logger: n.parts.Logger.Named("state"), OnFailure: n.fail})
+	n.state, err = fsm.Open(fsm.Config{Dir: filepath.Join(n.cfg.DataDir, "state"), Logger: n.parts.Logger.Named("state"), OnFailure: n.fail, Feed: n.parts.Feed})
 	return err
 }
 

@@ -9,13 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/leasenode/leasenode/api"
+	"github.com/leasenode/leasenode/fsm/feed"
 	"github.com/leasenode/leasenode/lease"
 	"github.com/leasenode/leasenode/raftnet"
 	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // Parts are what a node stands on. A simulation or a chaos harness replaces some of
-// them; all but Wrap have to be set.
+// them; all but Wrap and Feed have to be set.
 type Parts struct {
 	Clock  lease.Clock
 	Logger hclog.Logger
@@ -35,6 +36,8 @@ type Parts struct {
 	// place of its part in the consensus and its state, to make them lie. What it returns
 	// has to be safe for concurrent use, and is not closed.
 	Wrap func(api.Consensus, api.State) (api.Consensus, api.State)
+	// Feed bounds what a node keeps for watchers; zero for the defaults.
+	Feed feed.Bounds
 	// Registry takes the node's metrics, and is what its HTTP address serves.
 	Registry *prometheus.Registry
 }

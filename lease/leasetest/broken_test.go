@@ -23,6 +23,9 @@ func brokenStores() map[string]brokenCase {
 	for name, c := range brokenElsewhere() {
 		cases[name] = c
 	}
+	for name, c := range brokenWaiting() {
+		cases[name] = c
+	}
 	return cases
 }
 
@@ -127,6 +130,47 @@ func brokenHolding() map[string]brokenCase {
 			wrap:  func(s lease.Store) lease.Store { return leasetest.ListsFinished{Store: s} },
 			red:   []string{"a listing of what is held leaves out what is over"},
 			green: []string{"a listing is in the order of the bytes, by a prefix of bytes"},
+		},
+	}
+}
+
+func brokenWaiting() map[string]brokenCase {
+	const inOrder, overtakes = "who waits is granted in the order of coming, by the release", "who does not wait is not served before those who do"
+	return map[string]brokenCase{
+		"PollsForTurn": {
+			wrap:  func(s lease.Store) lease.Store { return &leasetest.PollsForTurn{Store: s} },
+			red:   []string{inOrder, overtakes, "a wait that is over is refused with the place in line"},
+			green: []string{"waits are held to their limits", "an unexpired lease excludes everyone else"},
+		},
+		"GrantsTheDead": {
+			wrap:  func(s lease.Store) lease.Store { return leasetest.GrantsTheDead{Store: s} },
+			red:   []string{"who leaves the line is not granted"},
+			green: []string{inOrder, overtakes},
+		},
+		"HidesPlace": {
+			wrap:  func(s lease.Store) lease.Store { return leasetest.HidesPlace{Store: s} },
+			red:   []string{"a wait that is over is refused with the place in line"},
+			green: []string{inOrder, overtakes},
+		},
+		"ForgetsPlace": {
+			wrap:  func(s lease.Store) lease.Store { return leasetest.ForgetsPlace{Store: s} },
+			red:   []string{"an attempt that waits again has its place"},
+			green: []string{inOrder, overtakes},
+		},
+		"ReleasesToAnyone": {
+			wrap:  func(s lease.Store) lease.Store { return leasetest.ReleasesToAnyone{Store: s} },
+			red:   []string{"a release to a waiter hands over out of turn, to anyone else it does nothing"},
+			green: []string{inOrder, overtakes},
+		},
+		"ClampsWait": {
+			wrap:  func(s lease.Store) lease.Store { return leasetest.ClampsWait{Store: s} },
+			red:   []string{"waits are held to their limits"},
+			green: []string{inOrder, overtakes},
+		},
+		"ForgetsEnds": {
+			wrap:  func(s lease.Store) lease.Store { return leasetest.ForgetsEnds{Store: s} },
+			red:   []string{"a lease that ends is handed to the first in line"},
+			green: []string{inOrder, "who leaves the line is not granted"},
 		},
 	}
 }

@@ -55,6 +55,7 @@ func (c Check) Against(ctx context.Context, s Subject) error {
 	}
 	t := &trial{ctx: ctx, subject: s, keys: "conformance/" + unique() + "/"}
 	c.run(t)
+	t.end()
 	return t.err
 }
 
@@ -62,7 +63,7 @@ func (c Check) Against(ctx context.Context, s Subject) error {
 // order, but share the subject's clock: run them one after the other.
 func Checks() []Check {
 	return slices.Concat(exclusionChecks(), epochChecks(), renewChecks(), releaseChecks(), forgetChecks(),
-		retryChecks(), attributeChecks(), batchChecks(), readChecks(), historyChecks(), limitChecks())
+		retryChecks(), attributeChecks(), batchChecks(), readChecks(), historyChecks(), limitChecks(), waitChecks())
 }
 
 // Run runs all checks against s and returns every failure, in the order of the

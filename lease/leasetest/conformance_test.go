@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasenode/leasenode/lease"
@@ -30,30 +31,36 @@ func subject(wrap func(lease.Store) lease.Store) leasetest.Subject {
 func healthy(s lease.Store) lease.Store { return s }
 
 func TestMemoryConforms(t *testing.T) {
-	s := subject(healthy)
-	for range 2 { // the second run finds a store in use
-		for _, failure := range leasetest.Run(t.Context(), s) {
+	synctest.Test(t, func(t *testing.T) {
+		s := subject(healthy)
+		for range 2 { // the second run finds a store in use
+			for _, failure := range leasetest.Run(t.Context(), s) {
+				t.Errorf("%s: %v", failure.Check, failure.Err)
+			}
+		}
+	})
+}
+
+// conforms runs the checks against wrap's store. The bubble's time is that of waits.
+func conforms(t *testing.T, wrap func(lease.Store) lease.Store) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		for _, failure := range leasetest.Run(t.Context(), subject(wrap)) {
 			t.Errorf("%s: %v", failure.Check, failure.Err)
 		}
-	}
+	})
 }
 
 func TestMemoryConformsBehindRoundedInstants(t *testing.T) {
-	for _, failure := range leasetest.Run(t.Context(), subject(func(s lease.Store) lease.Store { return roundsInstants{s} })) {
-		t.Errorf("%s: %v", failure.Check, failure.Err)
-	}
+	conforms(t, func(s lease.Store) lease.Store { return roundsInstants{s} })
 }
 
 func TestMemoryConformsBehindALibraryThatAddsRequestIDs(t *testing.T) {
-	for _, failure := range leasetest.Run(t.Context(), subject(func(s lease.Store) lease.Store { return &addsRequestIDs{Store: s} })) {
-		t.Errorf("%s: %v", failure.Check, failure.Err)
-	}
+	conforms(t, func(s lease.Store) lease.Store { return &addsRequestIDs{Store: s} })
 }
 
 func TestFaultyWithoutAFaultConforms(t *testing.T) {
-	for _, failure := range leasetest.Run(t.Context(), subject(func(s lease.Store) lease.Store { return leasetest.NewFaulty(s) })) {
-		t.Errorf("%s: %v", failure.Check, failure.Err)
-	}
+	conforms(t, func(s lease.Store) lease.Store { return leasetest.NewFaulty(s) })
 }
 
 func TestRunReportsEveryFailureOfAStoreThatIsDown(t *testing.T) {
@@ -87,10 +94,13 @@ func TestBrokenStoresFail(t *testing.T) {
 	for name, c := range brokenStores() {
 		t.Run(name, func(t *testing.T) {
 			var failed []string
-			for _, failure := range leasetest.Run(t.Context(), subject(c.wrap)) {
-				failed = append(failed, failure.Check)
-				caught[failure.Check] = true
-			}
+			synctest.Test(t, func(t *testing.T) {
+				for _, failure := range leasetest.Run(t.Context(), subject(c.wrap)) {
+					failed = append(failed, failure.Check)
+					caught[failure.Check] = true
+				}
+				time.Sleep(lease.MaxWait) // for what a broken store has left waiting
+			})
 			for _, check := range c.red {
 				if !slices.Contains(failed, check) {
 					t.Errorf("passed %q; failed %q", check, failed)

@@ -19,8 +19,10 @@ var _ lease.Store = (*Memory)(nil)
 // [NewMemory].
 //
 // A call whose context has ended before it began does nothing and returns
-// [lease.ErrUnavailable] with the context's cause; nothing waits, so an outcome
-// is never unknown.
+// [lease.ErrUnavailable] with the context's cause; one whose context ends while it
+// waits in line returns its [*lease.HeldError] with the cause. An outcome is never
+// unknown. Waits are counted by package time, whatever the clock; a lease that ends
+// by the clock is handed over within 100 ms.
 type Memory struct {
 	clock  lease.Clock
 	origin lease.Instant // the instant at which clock's monotonic reading is 0
@@ -29,7 +31,8 @@ type Memory struct {
 	index   uint64
 	entries uint64 // how many entries were ever logged
 	keys    map[string]*keyState
-	log     []logged // of all keys, at most maxLogged
+	lines   map[string][]*waiter // by key, in the order of their coming
+	log     []logged             // of all keys, at most maxLogged
 }
 
 // keyState is what is kept of one key.
@@ -43,11 +46,14 @@ type keyState struct {
 // clock's time of day and follows its monotonic reading.
 func NewMemory(clock lease.Clock) *Memory {
 	start := lease.Instant(clock.Wall().UnixNano())
-	return &Memory{clock: clock, origin: start.Add(-clock.Monotonic()), keys: map[string]*keyState{}}
+	return &Memory{clock: clock, origin: start.Add(-clock.Monotonic()), keys: map[string]*keyState{}, lines: map[string][]*waiter{}}
 }
 
 // Acquire implements [lease.Store].
 func (m *Memory) Acquire(ctx context.Context, req lease.AcquireRequest) (lease.Answer, error) {
+	if req.Wait != 0 {
+		return m.wait(ctx, req)
+	}
 	return m.one(ctx, req.Mutation())
 }
 
@@ -58,6 +64,9 @@ func (m *Memory) Renew(ctx context.Context, req lease.RenewRequest) (lease.Answe
 
 // Release implements [lease.Store].
 func (m *Memory) Release(ctx context.Context, req lease.ReleaseRequest) (lease.Answer, error) {
+	if req.To != "" {
+		return m.releaseTo(ctx, req)
+	}
 	return m.one(ctx, req.Mutation())
 }
 
@@ -96,11 +105,19 @@ func (m *Memory) apply(ctx context.Context, batch []lease.Mutation) ([]lease.Out
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.index++
-	s := step{now: m.nowLocked(), wall: m.clock.Wall()}
+	for _, mutation := range batch {
+		m.serveLocked(mutation.Key)
+	}
+	s := m.stepLocked()
 	outcomes := make([]lease.Outcome, len(batch))
 	for i, mutation := range batch {
 		outcomes[i] = m.decideLocked(s, mutation)
+		if mutation.Op != lease.OpRelease || outcomes[i].Err != nil {
+			continue
+		}
+		if w := m.headLocked(mutation.Key, ""); w != nil {
+			m.grantLocked(s, w)
+		}
 	}
 	return outcomes, nil
 }

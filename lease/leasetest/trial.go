@@ -21,6 +21,7 @@ type trial struct {
 	keys    string   // what all keys of this run begin with
 	steps   []string // what was done so far
 	err     error    // the first fault
+	atEnd   []func() // what ends what the check has left going on
 }
 
 // errStopped stands for what a trial that has failed did not ask any more.
@@ -44,8 +45,16 @@ func (t *trial) failf(format string, args ...any) {
 func (t *trial) part(name string, run func(*trial)) {
 	p := &trial{ctx: t.ctx, subject: t.subject, keys: t.keys + unique() + "/"}
 	run(p)
+	p.end()
 	if p.err != nil {
 		t.err = errors.Join(t.err, fmt.Errorf("%s: %w", name, p.err))
+	}
+}
+
+// end ends what is still going on.
+func (t *trial) end() {
+	for _, end := range t.atEnd {
+		end()
 	}
 }
 

@@ -1,0 +1,194 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasenode/leasenode/api/leasepb"
+	"github.com/leasenode/leasenode/api/wire"
+	"github.com/leasenode/leasenode/fsm/feed"
+	"github.com/leasenode/leasenode/lease"
+)
+
+// Watching has the times of watches. A zero field stands for its default.
+type Watching struct {
+	// Mark is how long a watch is silent at most: it tells its position then. And a
+	// watch ends at the second such moment in a row at which the node knows no leader.
+	// Default: 4 s, so that the 5 s that clients are promised hold.
+	Mark time.Duration
+	// Send is how long a client may take to take a message. Default: 30 s.
+	Send time.Duration
+}
+
+func (t Watching) withDefaults() Watching {
+	return Watching{Mark: cmp.Or(t.Mark, 4*time.Second), Send: cmp.Or(t.Send, 30*time.Second)}
+}
+
+// watch is one Watch. All of it is the handler's; its place in what there is to send is
+// the watcher's, and nothing else is kept of it.
+type watch struct {
+	node    Node
+	times   Watching
+	feed    *feed.Feed
+	metrics *watchMetrics
+	rounds  *rounds
+	stream  grpc.ServerStreamingServer[leasepb.WatchResponse]
+	request lease.WatchRequest
+	wants   feed.Selection
+	sent    lease.Position // the last that was sent
+	// open is the log entry of which more is to be sent; 0 for none.
+	open uint64
+}
+
+// Watch implements leasepb.LeaseServiceServer.
+func (s *leaseServer) Watch(req *leasepb.WatchRequest, stream grpc.ServerStreamingServer[leasepb.WatchResponse]) error {
+	r, err := wire.WatchFromProto(req)
+	if err != nil {
+		return err
+	}
+	w := &watch{
+		node: s.node, times: s.node.Watching.withDefaults(), feed: s.node.State.Feed(), metrics: s.watches, rounds: &s.rounds, stream: stream,
+		request: r, wants: feed.Selection{Key: r.Key, Prefix: r.Prefix, Renewals: r.Renewals}, sent: r.After,
+	}
+	if w.feed == nil || w.metrics == nil {
+		return fmt.Errorf("%s: node %q does not serve watches here or now: %w", w.subject(), s.node.ID, lease.ErrUnavailable)
+	}
+	w.metrics.watchers.Inc()
+	defer w.metrics.watchers.Dec()
+	err = w.explain(w.run(stream.Context()))
+	if _, slow := errors.AsType[*lease.TooSlowError](err); slow {
+		w.metrics.cut.Inc()
+	}
+	return err
+}
+
+func (w *watch) subject() string {
+	if w.request.Key != "" {
+		return fmt.Sprintf("watch %q", w.request.Key)
+	}
+	return fmt.Sprintf("watch all that begins with %q", w.request.Prefix)
+}
+
+// explain turns the errors of the feed into what clients are told.
+func (w *watch) explain(err error) error {
+	gone, isGone := errors.AsType[*feed.GoneError](err)
+	switch {
+	case isGone && w.request.After != (lease.Position{}):
+		return &lease.CompactedError{After: w.request.After, Oldest: w.position(gone.Oldest)}
+	case errors.Is(err, feed.ErrTooSlow):
+		return &lease.TooSlowError{Last: w.last()}
+	case isGone, errors.Is(err, feed.ErrRestored), errors.Is(err, feed.ErrClosed):
+		return fmt.Errorf("%s: node %q can not go on (%w), another can: %w", w.subject(), w.node.ID, err, lease.ErrUnavailable)
+	case errors.Is(err, lease.ErrUnavailable):
+		return fmt.Errorf("%s: %w", w.subject(), err)
+	default:
+		return err
+	}
+}
+
+func (w *watch) position(index uint64) lease.Position {
+	return lease.Position{ClusterID: w.node.Consensus.ClusterID(), Index: index}
+}
+
+// last returns the last position that was sent, or that of the cluster with index 0.
+func (w *watch) last() lease.Position { return w.position(w.sent.Index) }
+
+func (w *watch) run(ctx context.Context) error {
+	start, err := w.start(ctx)
+	if err != nil {
+		return err
+	}
+	watcher, err := w.feed.Watch(w.wants, start)
+	if err != nil {
+		return err
+	}
+	defer watcher.Close()
+	if w.request.Sync { // what was sent last is the end of the listing
+		return w.follow(ctx, watcher, time.Now())
+	}
+	return w.follow(ctx, watcher, time.Time{})
+}
+
+// follow sends what watcher reads. sent is when the last message was sent; zero if none
+// was.
+func (w *watch) follow(ctx context.Context, watcher *feed.Watcher, sent time.Time) error {
+	timer := time.NewTimer(w.times.Mark)
+	defer timer.Stop()
+	lost := 0 // marks in a row at which no leader was known
+	for {
+		batch, err := watcher.Next()
+		if err != nil {
+			return err
+		}
+		due := time.Since(sent) >= w.times.Mark
+		closes := !batch.More && batch.Index >= w.open
+		if len(batch.Events) > 0 || closes && (w.open > 0 || due) {
+			if err := w.sendBatch(batch, due); err != nil {
+				return err
+			}
+			sent = time.Now()
+		}
+		if len(batch.Events) > 0 {
+			continue
+		}
+		wait := w.times.Mark - time.Since(sent)
+		if wait <= 0 { // a mark is due, but not in the midst of an entry
+			wait = w.times.Mark
+		}
+		timer.Reset(wait)
+		select {
+		case <-watcher.Ready():
+		case <-timer.C:
+			if lost++; w.node.Serves() {
+				lost = 0
+			}
+			if lost > 1 {
+				return fmt.Errorf("node %q knows no leader any more: %w", w.node.ID, lease.ErrUnavailable)
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (w *watch) sendBatch(batch feed.Batch, leader bool) error {
+	u := lease.WatchUpdate{Events: batch.Events}
+	if batch.More {
+		w.open = batch.Events[len(batch.Events)-1].Index
+	} else {
+		w.open, u.Position, u.Now = 0, w.position(batch.Index), batch.Now
+	}
+	m := wire.UpdateToProto(u)
+	if leader {
+		m.Leader = wire.LeaderToProto(w.node.Consensus.Leader())
+	}
+	if err := w.send(m); err != nil {
+		return err
+	}
+	w.metrics.events.Add(float64(len(u.Events)))
+	if !batch.More {
+		w.sent = u.Position
+	}
+	return nil
+}
+
+// send sends m, and gives up on a client that does not take it in time. The goroutine
+// outlives this call then, until gRPC ends the stream, which it does when the handler
+// has returned.
+func (w *watch) send(m *leasepb.WatchResponse) error {
+	sent := make(chan error, 1)
+	go func() { sent <- w.stream.Send(m) }()
+	timer := time.NewTimer(w.times.Send)
+	defer timer.Stop()
+	select {
+	case err := <-sent:
+		return err
+	case <-timer.C:
+		return &lease.TooSlowError{Last: w.last()}
+	}
+}

@@ -1,0 +1,47 @@
+package api
+
+import (
+	"context"
+	"sync"
+)
+
+// rounds has one question answered for all who ask it at about the same time, each by
+// an answer that was asked for after they came: ten thousand watches that begin at once
+// ask the leader a few times.
+type rounds struct {
+	turn sync.Mutex // held while a round is under way
+	mu   sync.Mutex
+	next *round // takes in who comes; nil if nobody waits
+}
+
+type round struct {
+	done  chan struct{} // closed after what follows is set
+	index uint64
+	err   error
+}
+
+// do returns what ask returns. The context of ask is that of whoever came first.
+func (r *rounds) do(ctx context.Context, ask func(context.Context) (uint64, error)) (uint64, error) {
+	r.mu.Lock()
+	mine := r.next == nil
+	if mine {
+		r.next = &round{done: make(chan struct{})}
+	}
+	next := r.next
+	r.mu.Unlock()
+	if mine {
+		r.turn.Lock()
+		defer r.turn.Unlock()
+		r.mu.Lock()
+		r.next = nil // who comes from here on is in the next round
+		r.mu.Unlock()
+		next.index, next.err = ask(context.WithoutCancel(ctx))
+		close(next.done)
+	}
+	select {
+	case <-next.done:
+		return next.index, next.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}

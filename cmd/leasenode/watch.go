@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasenode/leasenode/lease"
+)
+
+func (a *app) watchCommand() *cobra.Command {
+	var req lease.WatchRequest
+	var key, after string
+	cmd := &cobra.Command{
+		Use:   "watch [PREFIX]",
+		Short: "Print what happens to keys, as it happens",
+		Long: `Print a line for each key that is acquired, released, forgotten, or whose lease has
+ended, in the order of the log, until it is interrupted: for all keys, or those that
+begin with PREFIX. With --sync the keys that somebody owns come first.
+
+It goes on by itself when nodes fail, as long as it takes. A node keeps the latest
+events only; if the watch was cut off for so long that some are lost, it ends and says
+so, or with --sync lists the keys anew.
+
+With -o json every line is an object. Lines that have a "position" can be gone on from
+with --after, at any node: everything up to there has been printed.`,
+		Example: `  leasenode watch
+  leasenode watch orders/ --sync
+  leasenode watch --key orders/7 --renewals -o json`,
+		Args: arguments{what: "PREFIX", max: 1}.check,
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&req.Renewals, "renewals", false, "print renewals too")
+	flags.BoolVar(&req.Sync, "sync", false, "print the keys that are held now first")
+	flags.StringVar(&key, "key", "", "watch this one key, instead of all with a prefix")
+	flags.StringVar(&after, "after", "", "go on after this position")
+	cmd.RunE = a.action(func(ctx context.Context, args []string) (err error) {
+		req.Key, req.Selection = key, lease.HeldOnly
+		if len(args) > 0 {
+			req.Prefix = args[0]
+		}
+		if after != "" {
+			if req.After, err = lease.ParsePosition(after); err != nil {
+				return err
+			}
+		}
+		return a.watch(ctx, req)
+	})
+	return cmd
+}
+
+// errNoBeginning ends a watch that no node has begun in time.
+var errNoBeginning = errors.New("no node has begun it in time")
+
+// watch prints until ctx ends, which is no failure.
+func (a *app) watch(ctx context.Context, req lease.WatchRequest) error {
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	return a.withCluster(func(c cluster) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		patience := time.AfterFunc(a.timeout, func() { cancel(errNoBeginning) })
+		defer patience.Stop()
+		for u, err := range c.Watch(ctx, req) {
+			patience.Stop()
+			switch {
+			case err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), errNoBeginning):
+				return nil
+			case err != nil:
+				return &readError{err}
+			}
+			for line := range watchLines(u) {
+				if err := a.showLine(line); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// watchLine is what is printed of a watch. Kind is that of an event, or one of the
+// words below.
+type watchLine struct {
+	kind     string
+	record   lease.Record
+	index    uint64
+	at       lease.Instant
+	position lease.Position // zero if it is not known
+}
+
+// Words for what is no event.
+const (
+	listingWord = "listing" // a listing begins: what was printed before is void
+	heldWord    = "held"    // a part of it
+	syncedWord  = "synced"  // it is complete
+)
+
+// watchLines returns what there is to print of u.
+func watchLines(u lease.WatchUpdate) iter.Seq[watchLine] {
+	return func(yield func(watchLine) bool) {
+		if u.Reset && !yield(watchLine{kind: listingWord}) {
+			return
+		}
+		for _, r := range u.Records {
+			if !yield(watchLine{kind: heldWord, record: r}) {
+				return
+			}
+		}
+		if u.Synced && !yield(watchLine{kind: syncedWord, at: u.Now, index: u.Position.Index, position: u.Position}) {
+			return
+		}
+		for i, e := range u.Events {
+			line := watchLine{kind: e.Kind.String(), record: e.Record, index: e.Index, at: e.At}
+			if last := i == len(u.Events)-1; u.Position.Index > 0 && (last || u.Events[i+1].Index != e.Index) {
+				line.position = lease.Position{ClusterID: u.Position.ClusterID, Index: e.Index}
+			}
+			if !yield(line) {
+				return
+			}
+		}
+	}
+}
+
+type eventJSON struct {
+	Index            uint64            `json:"index"`
+	Event            string            `json:"event"`
+	Key              string            `json:"key"`
+	Owner            string            `json:"owner"`
+	Epoch            uint64            `json:"epoch"`
+	AtMS             int64             `json:"at_ms"`
+	LeaseUntilMS     int64             `json:"lease_until_ms"`
+	ForgottenAtEpoch uint64            `json:"forgotten_at_epoch"`
+	Attributes       map[string]string `json:"attributes"`
+	Position         string            `json:"position,omitempty"`
+}
+
+type listingJSON struct {
+	Event    string `json:"event"`
+	Index    uint64 `json:"index,omitempty"`
+	AtMS     int64  `json:"at_ms,omitempty"`
+	Position string `json:"position,omitempty"`
+}
+
+func (l watchLine) json() any {
+	position := ""
+	if l.position != (lease.Position{}) {
+		position = l.position.String()
+	}
+	if l.record.Key == "" {
+		return listingJSON{Event: l.kind, Index: l.index, AtMS: l.at.Millis(), Position: position}
+	}
+	r := recordOf(l.record, 0)
+	return eventJSON{
+		Index: l.index, Event: l.kind, Key: r.Key, Owner: r.Owner, Epoch: r.Epoch, AtMS: l.at.Millis(),
+		LeaseUntilMS: r.LeaseUntilMS, ForgottenAtEpoch: r.ForgottenAtEpoch, Attributes: r.Attributes, Position: position,
+	}
+}
+
+// showLine prints a line at once.
+func (a *app) showLine(l watchLine) error {
+	return a.show(l.json(), func(w io.Writer) {
+		switch l.kind {
+		case listingWord:
+			fmt.Fprintln(w, "these are held now:")
+		case syncedWord:
+			fmt.Fprintln(w, "that is all; from here on it is what happens:")
+		default:
+			index := "-"
+			if l.index > 0 {
+				index = strconv.FormatUint(l.index, 10)
+			}
+			fmt.Fprintf(w, "%-8s %-9s %s  %s epoch %d", index, l.kind, cell(l.record.Key), cell(l.record.Owner), l.record.Epoch)
+			if len(l.record.Attributes) > 0 {
+				fmt.Fprint(w, "  ", attributesText(l.record.Attributes))
+			}
+			fmt.Fprintln(w)
+		}
+	})
+}

@@ -1,0 +1,252 @@
+package feed
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/leasenode/leasenode/lease"
+)
+
+// ErrTooSlow ends a watch: what it has not read yet is kept no longer.
+var ErrTooSlow = errors.New("the watcher was too slow")
+
+// ErrRestored ends a watch: the state was replaced by a later one, and what happened
+// between the two is not known here.
+var ErrRestored = errors.New("the state was restored from a snapshot")
+
+// GoneError refuses a watch whose start is not kept any more.
+type GoneError struct {
+	// Oldest is the index that everything after is still kept.
+	Oldest uint64
+}
+
+func (e *GoneError) Error() string {
+	return fmt.Sprintf("what came first is kept no longer: the oldest index to go on from is %d", e.Oldest)
+}
+
+// Selection says which events a watcher wants.
+type Selection struct {
+	// Key is the one key; if it is empty, Prefix says which.
+	Key, Prefix string
+	Renewals    bool
+}
+
+func (s Selection) has(key string) bool {
+	if s.Key != "" {
+		return key == s.Key
+	}
+	return strings.HasPrefix(key, s.Prefix)
+}
+
+const (
+	// A batch is closed at the first end of an entry at which it has so much, or in the
+	// midst of an entry when it has full as much.
+	goodEvents, goodBytes = 1000, 256 << 10
+	fullEvents, fullBytes = 10_000, 2 << 20
+	// maxExamined is how many events are looked at without letting others in.
+	maxExamined = 4096
+)
+
+// Watcher reads events. It is for one goroutine, and has to be closed.
+type Watcher struct {
+	feed  *Feed
+	wants Selection
+	ready chan struct{}
+	join  *bucket
+
+	// place is up to where this watcher has read; guarded by feed.mu, as what follows.
+	// One that waits in its bucket has read everything that is in the rings.
+	place   place
+	waitsIn *bucket // nil if it does not wait
+	waitsAt int     // in waitsIn.waiting
+}
+
+// Batch is what a watcher has read.
+type Batch struct {
+	Events []lease.Event
+	// Index is up to where everything has been read, with the clock at Now. Neither is
+	// set if there is More.
+	Index uint64
+	Now   lease.Instant
+	// More says that the last of the events have others of the same entry after them.
+	More bool
+}
+
+// Watch begins to read after the entry at index, which need not have come yet. Errors:
+// [*GoneError], [*lease.ExhaustedError], [ErrClosed].
+func (f *Feed) Watch(wants Selection, after uint64) (*Watcher, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	w := &Watcher{feed: f, wants: wants, ready: make(chan struct{}, 1), place: endOf(after)}
+	switch gone := f.goneLocked(wants); {
+	case f.err != nil:
+		return nil, f.err
+	case f.watchers >= f.bounds.Watchers:
+		return nil, &lease.ExhaustedError{Resource: "watchers on this node", Limit: uint64(f.bounds.Watchers)}
+	case w.place.before(gone):
+		return nil, &GoneError{Oldest: gone.index}
+	}
+	f.watchers++
+	w.join = f.watching.join(wants)
+	return w, nil
+}
+
+// Oldest returns the lowest index after which a watcher of wants can begin.
+func (f *Feed) Oldest(wants Selection) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.goneLocked(wants).index
+}
+
+// goneLocked returns the place up to which something is missing for wants.
+func (f *Feed) goneLocked(wants Selection) place {
+	gone := f.rings[lifecycle].gone
+	if also := f.rings[renewals].gone; wants.Renewals && gone.before(also) {
+		gone = also
+	}
+	return gone
+}
+
+// Close ends the reading.
+func (w *Watcher) Close() {
+	f := w.feed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if w.waitsIn != nil {
+		w.waitsIn.forget(w)
+	}
+	f.watching.leave(w.wants)
+	f.watchers--
+}
+
+// Ready gives something when there may be something to read for a watcher whose Next
+// has given no events.
+func (w *Watcher) Ready() <-chan struct{} { return w.ready }
+
+// Next returns what comes next, without waiting for it: without events if there is
+// nothing yet. Errors: [ErrTooSlow], [ErrRestored], [ErrClosed].
+func (w *Watcher) Next() (Batch, error) {
+	r := reading{watcher: w}
+	for done := false; !done; {
+		var err error
+		if done, err = r.look(); err != nil {
+			return Batch{}, err
+		}
+	}
+	for _, p := range r.picked {
+		r.batch.Events = append(r.batch.Events, lease.Event{Kind: p.event.kind, Record: p.event.record(), Index: p.group.index, At: p.group.now})
+	}
+	return r.batch, nil
+}
+
+// reading is one Next.
+type reading struct {
+	watcher *Watcher
+	picked  []picked
+	bytes   int
+	now     lease.Instant // of the last event examined
+	batch   Batch
+}
+
+// picked are an event and its group, which nobody changes any more.
+type picked struct {
+	group *group
+	event *event
+}
+
+// look reads a bounded number of events, and reports whether the batch is complete.
+func (r *reading) look() (done bool, err error) {
+	w, f := r.watcher, r.watcher.feed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.err != nil:
+		return false, f.err
+	case w.waitsIn != nil:
+		return true, r.upToHeadLocked()
+	case w.place.before(f.goneLocked(w.wants)):
+		if w.place.before(f.rebuilt) {
+			return false, ErrRestored
+		}
+		return false, ErrTooSlow
+	}
+	cursors := [2]cursor{lifecycle: f.rings[lifecycle].from(w.place)}
+	if w.wants.Renewals {
+		cursors[renewals] = f.rings[renewals].from(w.place)
+	}
+	for range maxExamined {
+		g, e, ok := next(&cursors)
+		if !ok {
+			w.waitLocked()
+			return true, r.upToHeadLocked()
+		}
+		if g.index != w.place.index && r.good() {
+			return true, r.upTo(w.place.index)
+		}
+		w.place, r.now = place{g.index, e.order}, g.now
+		if !w.wants.has(e.keyText()) {
+			continue
+		}
+		r.picked = append(r.picked, picked{g, e})
+		if r.bytes += e.bytes(); r.full() {
+			r.batch.More = true
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// next steps over the earlier of the events at which the cursors stand.
+func next(cursors *[2]cursor) (*group, *event, bool) {
+	g, e, ok := cursors[lifecycle].at()
+	other, o, also := cursors[renewals].at()
+	which := lifecycle
+	if also && (!ok || place{other.index, o.order}.before(place{g.index, e.order})) {
+		which, g, e, ok = renewals, other, o, true
+	}
+	if ok {
+		cursors[which].step()
+	}
+	return g, e, ok
+}
+
+func (r *reading) good() bool { return len(r.picked) >= goodEvents || r.bytes >= goodBytes }
+func (r *reading) full() bool { return len(r.picked) >= fullEvents || r.bytes >= fullBytes }
+
+// waitLocked has w woken by what comes next for it, now that it has read everything.
+func (w *Watcher) waitLocked() {
+	f := w.feed
+	if w.place.before(f.tail) {
+		w.place = f.tail
+	}
+	select { // what woke it before has been read
+	case <-w.ready:
+	default:
+	}
+	if f.head.Index < f.tail.index {
+		f.watching.partial.wait(w)
+		return
+	}
+	w.join.wait(w)
+}
+
+// upToHeadLocked closes the batch of a watcher that has read everything.
+func (r *reading) upToHeadLocked() error {
+	w, f := r.watcher, r.watcher.feed
+	if n := len(r.picked); n > 0 && r.picked[n-1].group.index > f.head.Index {
+		r.batch.More = true
+		return nil
+	}
+	r.batch.Index, r.batch.Now = f.head.Index, f.head.Now
+	if w.place == endOf(w.place.index) { // it may have begun beyond the head
+		r.batch.Index = max(r.batch.Index, w.place.index)
+	}
+	return nil
+}
+
+// upTo closes the batch at the end of an entry.
+func (r *reading) upTo(index uint64) error {
+	r.batch.Index, r.batch.Now = index, r.now
+	return nil
+}

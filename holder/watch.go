@@ -1,0 +1,200 @@
+package holder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/leasenode/leasenode/api/leasepb"
+	"github.com/leasenode/leasenode/api/wire"
+	"github.com/leasenode/leasenode/lease"
+)
+
+const (
+	// firstWord is how long a node may take to begin a watch. It doubles with each round
+	// of all nodes that has failed, up to watchSilence, which is how long a node may be
+	// silent later: nodes tell the position every 5 s.
+	firstWord    = 3 * time.Second
+	watchSilence = 15 * time.Second
+	// maxWatchPause bounds the pauses between tries. They grow longer than those of other
+	// calls: thousands of watches may have to begin anew at once.
+	maxWatchPause = 4 * time.Second
+)
+
+var _ lease.Watcher = (*Client)(nil)
+
+// Watch implements [lease.Watcher]. It reads from any endpoint; when a node fails, is
+// cut off or cuts the watch off, it goes on at the next from where it was. It goes on
+// trying until ctx ends, however long no node answers.
+//
+// An update may have neither events nor records: it tells the position, every few
+// seconds while nothing happens. While the caller is busy with an update, nothing is
+// read; a caller that is busy for long is caught up with what is kept for it, and when
+// that does not go back far enough, the watch ends with a [*lease.CompactedError], or
+// begins with a new listing if it has Sync.
+func (c *Client) Watch(ctx context.Context, req lease.WatchRequest) iter.Seq2[lease.WatchUpdate, error] {
+	return func(yield func(lease.WatchUpdate, error) bool) {
+		if err := req.Validate(); err != nil {
+			yield(lease.WatchUpdate{}, err)
+			return
+		}
+		w := &watch{conns: c.conns, request: req, last: req.After, turn: rand.IntN(len(c.conns.endpoints))}
+		if err := w.run(ctx, yield); !errors.Is(err, errTaken) {
+			yield(lease.WatchUpdate{}, err)
+		}
+	}
+}
+
+// errTaken says that the caller wants no more.
+var errTaken = errors.New("the caller wants no more")
+
+// watch is one Watch, over all nodes that it reads from.
+type watch struct {
+	conns   *conns
+	request lease.WatchRequest
+	// last is the position after the last update that had one; zero before the first,
+	// and while a listing is awaited.
+	last lease.Position
+	// told is which events the caller has been given. All nodes have the same in the same
+	// order, so those are left out when the watch goes on elsewhere.
+	told told
+	turn int // the endpoint that is next
+}
+
+// told stands for the events of the log entries before index, and so many of its own.
+type told struct {
+	index  uint64
+	events int
+}
+
+func (w *watch) subject() string {
+	if w.request.Key != "" {
+		return fmt.Sprintf("watch %q", w.request.Key)
+	}
+	return fmt.Sprintf("watch all that begins with %q", w.request.Prefix)
+}
+
+// run reads from one node after the other. It returns [errTaken], or why it cannot go on.
+func (w *watch) run(ctx context.Context, yield func(lease.WatchUpdate, error) bool) error {
+	var last telling
+	var refused error // a refusal that another node need not share
+	for failures := 0; ; failures++ {
+		addr := w.conns.endpoints[w.turn]
+		rounds := failures / len(w.conns.endpoints)
+		begun, failed := w.read(ctx, addr, min(firstWord<<min(rounds, 10), watchSilence), yield)
+		if errors.Is(failed, errTaken) {
+			return failed
+		}
+		if begun {
+			failures, refused = 0, nil
+		}
+		err := w.explain(addr, failed)
+		last.take(ctx, failed, err)
+		if ctx.Err() != nil || errors.Is(failed, errClientClosed) {
+			return giveUp(ctx, last.err, nil)
+		}
+		switch lease.CodeOf(err) {
+		case lease.CodeUnavailable, lease.CodeWatchTooSlow:
+		case lease.CodeCompacted, lease.CodeExhausted:
+			refused = err
+		default:
+			return err
+		}
+		w.turn = (w.turn + 1) % len(w.conns.endpoints)
+		if refused != nil && failures+1 >= len(w.conns.endpoints) {
+			if lease.CodeOf(refused) != lease.CodeCompacted || !w.request.Sync {
+				return refused
+			}
+			w.last, w.told, refused = lease.Position{}, told{}, nil
+		}
+		most := min(maxWatchPause, firstPause<<min(failures, 10))
+		sleep(ctx, most/2+rand.N(most/2))
+	}
+}
+
+// explain returns what the end of a stream from addr was.
+func (w *watch) explain(addr string, failed error) error {
+	err := wire.FromCall(failed, wire.Reads)
+	if wire.Answered(failed) {
+		return err
+	}
+	return fmt.Errorf("%s at %s: %w", w.subject(), addr, err)
+}
+
+// read reads from one node, which may take wait to begin, until that fails, and reports
+// whether it had begun.
+func (w *watch) read(ctx context.Context, addr string, wait time.Duration, yield func(lease.WatchUpdate, error) bool) (begun bool, failed error) {
+	conn, release, err := w.conns.lane(addr)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	patience := time.AfterFunc(wait, cancel)
+	defer patience.Stop()
+	req := w.request
+	req.After = w.last
+	req.Sync = w.request.Sync && w.last == (lease.Position{})
+	stream, err := leasepb.NewLeaseServiceClient(conn).Watch(ctx, wire.WatchToProto(req))
+	if err != nil {
+		return false, err
+	}
+	again := w.told // what this stream tells again
+	for {
+		u, err := receive(stream)
+		patience.Stop()
+		if err != nil {
+			return begun, err
+		}
+		u.Reset = req.Sync && !begun
+		begun = true
+		u.Events = w.untold(u.Events, &again)
+		if u.Position.Index < w.told.index { // of a node that is behind what it cannot know
+			u.Position, u.Now = lease.Position{}, 0
+		}
+		if u.Position != (lease.Position{}) {
+			w.last = u.Position
+		}
+		if !yield(u, nil) {
+			return true, errTaken
+		}
+		patience.Reset(watchSilence)
+	}
+}
+
+func receive(stream grpc.ServerStreamingClient[leasepb.WatchResponse]) (lease.WatchUpdate, error) {
+	m, err := stream.Recv()
+	if err != nil {
+		return lease.WatchUpdate{}, err
+	}
+	u, err := wire.UpdateFromProto(m)
+	if err != nil {
+		return lease.WatchUpdate{}, fmt.Errorf("%w: %w", lease.ErrUnavailable, err)
+	}
+	return u, nil
+}
+
+// untold returns the events that the caller has not been given, and notes that it will
+// be. again is what is still to be left out.
+func (w *watch) untold(events []lease.Event, again *told) (untold []lease.Event) {
+	for _, e := range events {
+		switch {
+		case e.Index < again.index:
+			continue
+		case e.Index == again.index && again.events > 0:
+			again.events--
+			continue
+		case e.Index != w.told.index:
+			w.told = told{index: e.Index}
+		}
+		w.told.events++
+		untold = append(untold, e)
+	}
+	return untold
+}

@@ -1,0 +1,165 @@
+package raftnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasenode/leasenode/lease"
+)
+
+// poll is one call that waits.
+type poll struct {
+	lines    *lines
+	waiter   *waiter
+	ctx      context.Context
+	mutation lease.Mutation
+	body     []byte
+	wait     time.Duration
+	inFlight int
+	// first is the item that was queued for this poll itself; nil if there was none.
+	first *item
+	// over says that the poll is to be answered as soon as nothing of it is in flight.
+	over     bool
+	answered bool
+	outcome  lease.Outcome // set before done is closed
+	done     chan struct{}
+}
+
+// Wait has an acquire decided and, while the key is held, keeps it in line for as long
+// as the poll says. It returns as [Node.Propose] does for one mutation, except that
+// the [*lease.HeldError] of a poll that is over, or that a later one of the same
+// request id has replaced, has the place in line. A wait that has nothing in an entry
+// ends with [lease.ErrUnavailable] when this node ceases to lead. Too many waiters are
+// an [*lease.ExhaustedError].
+//
+// When ctx ends, the attempt leaves the line at once, unless a later poll has replaced
+// this one; a grant that is made in that instant is given back.
+func (n *Node) Wait(ctx context.Context, lp lease.Poll) (lease.Answer, error) {
+	if !n.Leads() {
+		return lease.Answer{}, n.notLeader()
+	}
+	p, err := n.lines.join(ctx, lp)
+	if err != nil {
+		return lease.Answer{}, err
+	}
+	timer := time.NewTimer(waitWithin(ctx, lp.Wait))
+	defer timer.Stop()
+	outcome := func() lease.Outcome {
+		for {
+			select {
+			case <-p.done:
+				return p.outcome
+			case <-timer.C:
+				n.lines.finish(p)
+			case <-ctx.Done():
+				return n.lines.leave(p, context.Cause(ctx))
+			case <-n.ctx.Done():
+				return n.lines.leave(p, errors.New("this node is stopping"))
+			}
+		}
+	}()
+	return outcome.Answer, outcome.Err
+}
+
+// waitWithin returns how long a poll can stay in line so that who called still hears of
+// its place.
+func waitWithin(ctx context.Context, wait time.Duration) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return wait
+	}
+	const most = 50 * time.Millisecond
+	left := time.Until(deadline)
+	return min(wait, left-min(most, left/10))
+}
+
+// propose queues an item of p's own.
+func (ls *lines) propose(p *poll) error {
+	c := newCall(p.ctx, [][]byte{p.body})
+	c.items[0].mutation, c.items[0].poll = &p.mutation, p
+	if err := ls.queue.add(c); err != nil {
+		return err
+	}
+	p.first = &c.items[0]
+	p.inFlight++
+	p.waiter.inFlight++
+	return nil
+}
+
+// withdrawn takes back what of p is only queued, and reports whether then nothing of p
+// is in flight, so that it can be answered.
+func (ls *lines) withdrawn(p *poll) bool {
+	if p.first != nil && p.first.state.CompareAndSwap(waiting, dropped) {
+		p.inFlight--
+		p.waiter.inFlight--
+	}
+	return p.inFlight == 0
+}
+
+// answer gives p its outcome.
+func (ls *lines) answer(p *poll, outcome lease.Outcome) {
+	p.answered, p.outcome = true, outcome
+	close(p.done)
+	w := p.waiter
+	w.polls--
+	if w.poll != p {
+		return
+	}
+	w.poll = nil
+	if w.inLine {
+		ls.away[w] = ls.now() + p.wait
+		signal(ls.wake)
+	}
+}
+
+// stillHeld is the outcome of a poll that ends without a grant.
+func (ls *lines) stillHeld(w *waiter) lease.Outcome {
+	l := w.line
+	if l == nil || l.record.Epoch == 0 {
+		return lease.Outcome{Err: fmt.Errorf("this poll has ended before the key was looked at: %w", lease.ErrUnavailable)}
+	}
+	held := &lease.HeldError{Record: l.record}
+	if now, ok := ls.reading(); ok {
+		held.Remaining = l.record.RemainingAt(now)
+	}
+	if at, in := l.find(w); in {
+		held.Place = at + 1
+	}
+	return lease.Outcome{Err: held}
+}
+
+// finish ends the wait of p.
+func (ls *lines) finish(p *poll) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	switch {
+	case p.answered:
+	case p.inFlight == 0:
+		ls.answer(p, ls.stillHeld(p.waiter))
+	default:
+		p.over = true
+	}
+}
+
+// leave ends p because its call ends, and returns what to tell it. Unless another poll
+// has taken its place, it leaves the line.
+func (ls *lines) leave(p *poll, cause error) lease.Outcome {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if p.answered {
+		return p.outcome
+	}
+	err := lease.ErrOutcomeUnknown
+	if ls.withdrawn(p) {
+		err = lease.ErrUnavailable
+	}
+	latest := p.waiter.poll == p
+	ls.answer(p, lease.Outcome{Err: fmt.Errorf("%w: %w", err, cause)})
+	if latest {
+		ls.remove(p.waiter)
+	}
+	ls.tidy(p.waiter)
+	return p.outcome
+}
