@@ -41,6 +41,15 @@
     return ends.length;
   }
 
+  // What all keys begin with, up to a slash, tells none from another: labels leave it out.
+  const shared = (() => {
+    if (data.keys.length < 2) return 0;
+    const first = data.keys[0].name;
+    let n = 0;
+    while (n < first.length && data.keys.every(k => k.name[n] === first[n])) n++;
+    return first.lastIndexOf('/', n - 1) + 1;
+  })();
+
   const style = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const width = () => canvas.clientWidth || canvas.parentElement.clientWidth;
   const x = t => label + (t - from) / (until - from) * (width() - label - 6);
@@ -204,7 +213,7 @@
     keys.forEach((key, row) => {
       const y = keysTop() + row * keyRow, name = data.keys[key].name;
       g.fillStyle = line; g.fillRect(0, y, width(), 1);
-      g.fillStyle = ink; g.fillText(fit(g, name, label - 16), 0, y + keyRow / 2);
+      g.fillStyle = ink; g.fillText(fit(g, name.slice(shared), label - 16), 0, y + keyRow / 2);
       hits.push({a: 0, b: label - 8, y, z: y + keyRow, text: () => name});
     });
   }
