@@ -69,6 +69,7 @@ func (c Config) validate() error {
 type Cluster struct {
 	cfg     Config
 	members []*member
+	ports   *ports
 	network *network
 
 	telling sync.Mutex
@@ -103,12 +104,16 @@ func Open(ctx context.Context, cfg Config) (*Cluster, error) {
 // prepare does everything but to start nodes.
 func (c *Cluster) prepare() error {
 	n := c.cfg.Nodes
-	addrs, err := freeAddrs(2 * n)
+	var err error
+	if c.ports, err = claimPorts(); err != nil {
+		return err
+	}
+	addrs, err := c.ports.addrs(2*n + n*n)
 	if err != nil {
 		return err
 	}
-	peers, apis := addrs[:n], addrs[n:]
-	if c.network, err = openNetwork(peers, apis); err != nil {
+	peers, apis, proxies := addrs[:n], addrs[n:2*n], addrs[2*n:]
+	if c.network, err = openNetwork(peers, apis, proxies); err != nil {
 		return err
 	}
 	var list []string
@@ -162,6 +167,9 @@ func (c *Cluster) Close() error {
 		}
 		if c.network != nil {
 			c.network.close()
+		}
+		if c.ports != nil {
+			c.ports.close()
 		}
 		c.closed = errors.Join(faults...)
 	})

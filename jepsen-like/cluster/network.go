@@ -20,14 +20,10 @@ type network struct {
 
 func nodeName(i int) string { return fmt.Sprintf("n%d", i+1) }
 
-// openNetwork puts proxies before nodes at the addresses. On an error nothing of it is
-// left.
-func openNetwork(peers, apis []string) (*network, error) {
+// openNetwork puts proxies, at addrs, before nodes at the addresses. On an error nothing
+// of it is left.
+func openNetwork(peers, apis, addrs []string) (*network, error) {
 	n := len(peers)
-	addrs, err := freeAddrs(n * n)
-	if err != nil {
-		return nil, err
-	}
 	w := &network{lines: make([][]*proxy.Line, n), peers: make([][]*proxy.Proxy, n)}
 	for from := range n {
 		w.peers[from] = make([]*proxy.Proxy, n)
