@@ -23,6 +23,8 @@ func TestImportsRunOneWay(t *testing.T) {
 		{"api/wire", []string{module + "fsm", module + "raftnet", "github.com/hashicorp/raft", "go.etcd.io/bbolt"}, "the holder embeds it"},
 		{"holder", []string{module + "fsm", module + "raftnet", module + "internal", "github.com/hashicorp/raft", "go.etcd.io/bbolt"}, "an embedder of the holder compiles no consensus and no storage"},
 		{"internal/node", []string{module + "cmd", module + "holder"}, "a node is no client"},
+		{"jepsen-like/check", []string{module + "fsm", module + "raftnet", module + "api", module + "holder", module + "internal"}, "a judge knows only what was recorded"},
+		{"jepsen-like/workload", []string{module + "fsm", module + "raftnet", module + "internal"}, "the load is a client's"},
 	} {
 		for _, dep := range deps(t, arrow.pkg) {
 			for _, forbidden := range arrow.forbidden {
