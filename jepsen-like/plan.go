@@ -43,8 +43,14 @@ func (c *campaign) chooseNode(kinds []nemesis.Kind) {
 // impossible returns the kinds that cannot be done to leasenode from outside.
 func (c *campaign) impossible(kinds []nemesis.Kind) []nemesis.Kind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(kind nemesis.Kind) bool {
-		group := nemesis.GroupOf(kind)
-		return group != nemesis.Clock && (group != nemesis.Disk || c.mount && kind == nemesis.DiskIsFull)
+		switch nemesis.GroupOf(kind) {
+		case nemesis.Clock:
+			return false
+		case nemesis.Disk:
+			return c.mount && kind == nemesis.DiskIsFull
+		default:
+			return kind != nemesis.KillSnapshot
+		}
 	})
 }
 
@@ -58,6 +64,7 @@ func (c *campaign) possible(kinds []nemesis.Kind) ([]nemesis.Kind, error) {
 	if !slices.Contains(c.faults, "all") {
 		return nil, usagef("%v cannot be done to leasenode from outside: leave --node out, or name chaosnode", cannot)
 	}
+	c.left = cannot
 	return slices.DeleteFunc(kinds, func(kind nemesis.Kind) bool { return slices.Contains(cannot, kind) }), nil
 }
 

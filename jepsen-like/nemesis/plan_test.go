@@ -97,7 +97,7 @@ func TestFaultsAreNamedByGroupsAndKinds(t *testing.T) {
 	for _, c := range []struct{ words, want, fault string }{
 		{words: "none", want: ""},
 		{words: "ring,pause-holder", want: "ring,pause-holder"},
-		{words: "disk,kill", want: "kill,disk-full,disk-failing,disk-slow,disk-hanging"},
+		{words: "disk,kill", want: "kill,disk-full,disk-failing,disk-read-only,disk-slow,disk-hanging"},
 		{words: "clock,clock", want: "clock-fast,clock-slow,clock-jump"},
 		{words: "clock-beyond", want: "clock-beyond"},
 		{words: "fire", fault: `there is no fault "fire"`},
