@@ -75,8 +75,8 @@ Faults are named by groups or kinds, separated by commas:
 ` + faultHelp() + `
 Nobody can do what is marked * to leasenode from outside (disk-full: without --mount). The
 harness has a node program of its own for that, chaosnode: it is taken if --faults names
-such a fault or its group, or by --node chaosnode. "all" are those that the nodes can take:
-by default the nodes are leasenode, and the run says what it left out.
+such a fault, or clock or disk, or by --node chaosnode. By default the nodes are leasenode:
+then all, and process, are what can be done to that, and the run says what it left out.
 
 Exit codes: 0 the promises held, 1 they did not, 2 usage, 3 the harness could not do
 its work.`,

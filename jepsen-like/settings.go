@@ -74,7 +74,7 @@ func (s *settings) define(flags *pflag.FlagSet) {
 	flags.IntVar(&s.workloadKeys, "workload-keys", 1, "how many keys the program is started for")
 	flags.IntVar(&s.workloadInstances, "workload-instances", 3, "how many instances of the program are started for each key")
 	flags.StringSliceVar(&s.endpoints, "endpoints", nil, "client addresses of a running cluster: workload and checks without faults")
-	flags.StringVar(&s.node, "node", "", "the node program: leasenode, or chaosnode for the harness's own, which takes faults of clocks and disks and kill-snapshot, too; by default leasenode, unless --faults names such a fault or its group")
+	flags.StringVar(&s.node, "node", "", "the node program: leasenode, or chaosnode for the harness's own, which takes faults of clocks and disks and kill-snapshot, too; by default leasenode, unless --faults names such a fault")
 	flags.StringVar(&s.leasenode, "leasenode", "", "the leasenode binary; built from this source if empty")
 	flags.StringVar(&s.chaosnode, "chaosnode", "", "the chaosnode binary; built from this source if empty")
 	flags.BoolVar(&s.mount, "mount", false, "keep the data of each node on a small disk in memory, so that disk-full can be done to leasenode (Linux, root)")

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 
 	"github.com/leasenode/leasenode/jepsen-like/nemesis"
 )
@@ -107,6 +110,32 @@ func TestHelpNamesEveryFault(t *testing.T) {
 		special := about.Group == nemesis.Clock || about.Group == nemesis.Disk || about.Kind == nemesis.KillSnapshot
 		if marked := strings.Contains(help.stdout, about.Text+" *\n"); marked != (special && !about.Explicit) {
 			t.Errorf("--help marks %s: %v", about.Kind, marked)
+		}
+	}
+}
+
+func TestWhichProgramIsTaken(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                                  "leasenode, left out 9",
+		"--faults process":                  "leasenode, left out 1",
+		"--faults kill,pause":               "leasenode, left out 0",
+		"--faults process --node chaosnode": "chaosnode, left out 0",
+		"--node chaosnode":                  "chaosnode, left out 0",
+		"--faults kill-snapshot":            "chaosnode, left out 0",
+		"--faults process,kill-snapshot":    "chaosnode, left out 0",
+		"--faults kill,disk":                "chaosnode, left out 0",
+		"--mount":                           "leasenode, left out 8",
+		"--broken stale-reads":              "chaosnode, left out 0",
+	} {
+		s := settings{}
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		s.define(flags)
+		if err := flags.Parse(strings.Fields(line)); err != nil {
+			t.Fatal(err)
+		}
+		c, err := s.resolve(given{flags: flags})
+		if got := fmt.Sprintf("%s, left out %d", c.node, len(c.left)); err != nil || got != want {
+			t.Errorf("%q: %s (%v), want %s", line, got, err, want)
 		}
 	}
 }
