@@ -80,7 +80,7 @@ func TestClocksAndDisksNeedOurOwnNode(t *testing.T) {
 
 func TestNodesAreKilledInTheMiddleOfSnapshots(t *testing.T) {
 	t.Parallel()
-	r := chaosWith(t, t.Context(), "--time", "20s", "--seed", "5", "--faults", "kill-snapshot,slow-restart", "--intensity", "1")
+	r := chaosWith(t, t.Context(), "--time", "20s", "--seed", "23", "--faults", "kill-snapshot,slow-restart")
 	r.expect(t, exitPass, "3 nodes of chaosnode", "PASS", "snapshots: ")
 	var taken, received, killed int
 	if _, rest, ok := strings.Cut(r.stdout, "snapshots: "); ok {

@@ -2,6 +2,7 @@ package faulty_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -37,8 +38,8 @@ func storesOn(t *testing.T, d *faulty.Disk, dir string) *disk.Stores {
 }
 
 // write writes a snapshot as raft does.
-func write(stores *disk.Stores, index uint64) error {
-	sink, err := stores.Snapshots.Create(1, index, 1, raft.Configuration{}, 1, nil)
+func write(stores *disk.Stores, last raft.Log) error {
+	sink, err := stores.Snapshots.Create(1, last.Index, last.Term, raft.Configuration{}, 1, nil)
 	if err != nil {
 		return err
 	}
@@ -66,14 +67,17 @@ func TestANodeDiesInTheMiddleOfASnapshot(t *testing.T) {
 		}
 	}
 	stores := storesOn(t, d, dir)
-	if err := write(stores, 4); err != nil || len(died) > 0 || len(told) != 1 || told[0].What != control.SnapshotTaken {
+	if err := write(stores, raft.Log{Index: 4, Term: 1}); err != nil || len(died) > 0 || len(told) != 1 || told[0].What != control.SnapshotTaken {
 		t.Fatalf("%v, %+v", err, told)
+	}
+	if err := write(stores, raft.Log{Index: 5, Term: 2}); err != nil || told[1].What != control.SnapshotReceived {
+		t.Fatalf("after an entry that is another here: %v, %+v", err, told)
 	}
 	if err := d.Set(nemesis.DiskDeadly); err != nil {
 		t.Fatal(err)
 	}
 	for i := range uint64(60) { // three moments, by chance
-		if err := write(stores, 10+i); err != nil {
+		if err := write(stores, raft.Log{Index: 10 + i, Term: 2}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,12 +99,16 @@ func TestANodeDiesInTheMiddleOfASnapshot(t *testing.T) {
 
 func TestADiskTakesNoWrites(t *testing.T) {
 	d := faulty.NewDisk()
-	stores := storesOn(t, d, t.TempDir())
+	dir := t.TempDir()
+	stores := storesOn(t, d, dir)
 	if err := d.Set(nemesis.DiskReadOnly); err != nil {
 		t.Fatal(err)
 	}
-	if err := write(stores, 4); !errors.Is(err, syscall.EROFS) {
+	if err := write(stores, raft.Log{Index: 4, Term: 1}); !errors.Is(err, syscall.EROFS) {
 		t.Errorf("%v", err)
+	}
+	if found, err := os.ReadDir(filepath.Join(dir, "snapshots")); err != nil || len(found) > 0 {
+		t.Errorf("%v, %v", found, err)
 	}
 	var failed *disk.StorageError
 	if err := stores.Logs.StoreLog(&raft.Log{Index: 6, Term: 1}); !errors.As(err, &failed) || !errors.Is(err, syscall.EROFS) {
