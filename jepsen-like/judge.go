@@ -21,6 +21,7 @@ const (
 	optionBroken   = "broken"
 	optionWorkload = "workload"
 	optionRecovery = "recovery"
+	optionLeftOut  = "left out"
 )
 
 // fastest is how much faster than right a clock runs at most, under the faults that the
@@ -124,6 +125,12 @@ func tell(w io.Writer, e ending) {
 	fmt.Fprintf(w, "recovery: %d times a node served again after faults, the slowest after %v", len(e.run.Recoveries)-failed, longest.Round(time.Millisecond))
 	if failed > 0 {
 		fmt.Fprintf(w, "; %d times not within %v", failed, e.bound)
+	}
+	if e.run.Info.Options[optionNode] == chaosNode {
+		fmt.Fprintf(w, "\nsnapshots: %s", countSnapshots(e.run.Events))
+	}
+	if left := e.run.Info.Options[optionLeftOut]; left != "" {
+		fmt.Fprintf(w, "\nleft out: %s", left)
 	}
 	fmt.Fprintf(w, "\nreport: %s\n", filepath.Join(e.dir, report.FileName))
 	if e.repeat != "" {

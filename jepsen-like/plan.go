@@ -30,10 +30,9 @@ func (c *campaign) plan(g given) error {
 // chooseNode chooses the node program: the harness's own where something asks for what
 // leasenode cannot do, and that by name.
 func (c *campaign) chooseNode(kinds []nemesis.Kind) {
-	special := !slices.Contains(c.faults, "all") && len(c.impossible(kinds)) > 0
 	switch {
 	case c.node != "":
-	case special || c.broken != "":
+	case len(c.insisted(kinds)) > 0 || c.broken != "":
 		c.node = chaosNode
 	default:
 		c.node = realNode
@@ -43,8 +42,26 @@ func (c *campaign) chooseNode(kinds []nemesis.Kind) {
 // impossible returns the kinds that cannot be done to leasenode from outside.
 func (c *campaign) impossible(kinds []nemesis.Kind) []nemesis.Kind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(kind nemesis.Kind) bool {
-		group := nemesis.GroupOf(kind)
-		return group != nemesis.Clock && (group != nemesis.Disk || c.mount && kind == nemesis.DiskIsFull)
+		switch nemesis.GroupOf(kind) {
+		case nemesis.Clock:
+			return false
+		case nemesis.Disk:
+			return c.mount && kind == nemesis.DiskIsFull
+		default:
+			return kind != nemesis.KillSnapshot
+		}
+	})
+}
+
+// insisted returns the kinds that cannot be done to leasenode and may not be left out:
+// those that are named, be it by a group that has hardly others, or by a schedule.
+func (c *campaign) insisted(kinds []nemesis.Kind) []nemesis.Kind {
+	if slices.Contains(c.faults, "all") {
+		return nil
+	}
+	return slices.DeleteFunc(c.impossible(kinds), func(kind nemesis.Kind) bool {
+		group := string(nemesis.GroupOf(kind))
+		return group == string(nemesis.Process) && slices.Contains(c.faults, group) && !slices.Contains(c.faults, string(kind))
 	})
 }
 
@@ -55,9 +72,10 @@ func (c *campaign) possible(kinds []nemesis.Kind) ([]nemesis.Kind, error) {
 	if c.node == chaosNode || len(cannot) == 0 {
 		return kinds, nil
 	}
-	if !slices.Contains(c.faults, "all") {
-		return nil, usagef("%v cannot be done to leasenode from outside: leave --node out, or name chaosnode", cannot)
+	if insisted := c.insisted(kinds); len(insisted) > 0 {
+		return nil, usagef("%v cannot be done to leasenode from outside: leave --node out, or name chaosnode", insisted)
 	}
+	c.left = cannot
 	return slices.DeleteFunc(kinds, func(kind nemesis.Kind) bool { return slices.Contains(cannot, kind) }), nil
 }
 

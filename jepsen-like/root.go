@@ -73,10 +73,16 @@ operations.
 
 Faults are named by groups or kinds, separated by commas:
 ` + faultHelp() + `
+Nobody can do what is marked * to leasenode from outside (disk-full: without --mount). The
+harness has a node program of its own for that, chaosnode: it is taken if --faults names
+such a fault, or clock or disk, or by --node chaosnode. By default the nodes are leasenode:
+then all, and process, are what can be done to that, and the run says what it left out.
+
 Exit codes: 0 the promises held, 1 they did not, 2 usage, 3 the harness could not do
 its work.`,
 		Example: `  jepsen-like --time 60s --seed 7
   jepsen-like --nodes 5 --faults partition,kill-leader --out /tmp/run
+  jepsen-like --node chaosnode                    all faults there are
   jepsen-like --faults clock,disk                 nodes of the harness's own, for what needs them
   jepsen-like --endpoints 10.0.0.1:7201,10.0.0.2:7201,10.0.0.3:7201
   jepsen-like --schedule /tmp/run/schedule.json   the same faults again

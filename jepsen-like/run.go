@@ -62,6 +62,18 @@ func announce(w io.Writer, c campaign) {
 	}
 	fmt.Fprintf(w, "%s, %d clients, %d holders, %d faults in %v, seed %d\nfolder: %s\n",
 		what, c.clients, c.holders, len(c.schedule.Steps), c.schedule.Time, c.seed, c.out)
+	if len(c.left) > 0 {
+		fmt.Fprintf(w, "left out: %s\n", leftOut(c.left))
+	}
+}
+
+// leftOut names kinds of faults that were not chosen from, and says why.
+func leftOut(kinds []nemesis.Kind) string {
+	var names []string
+	for _, kind := range kinds {
+		names = append(names, string(kind))
+	}
+	return strings.Join(names, ", ") + ", which nobody can do to leasenode from outside: --node chaosnode takes them"
 }
 
 // shrinkTries is how often a smaller schedule may hold before it is taken as one that

@@ -74,7 +74,7 @@ func (s *settings) define(flags *pflag.FlagSet) {
 	flags.IntVar(&s.workloadKeys, "workload-keys", 1, "how many keys the program is started for")
 	flags.IntVar(&s.workloadInstances, "workload-instances", 3, "how many instances of the program are started for each key")
 	flags.StringSliceVar(&s.endpoints, "endpoints", nil, "client addresses of a running cluster: workload and checks without faults")
-	flags.StringVar(&s.node, "node", "", "the node program: leasenode, or chaosnode for the harness's own, whose clock and disk can have faults; by default what the faults need")
+	flags.StringVar(&s.node, "node", "", "the node program: leasenode, or chaosnode for the harness's own, which takes faults of clocks and disks and kill-snapshot, too; by default leasenode, unless --faults names such a fault")
 	flags.StringVar(&s.leasenode, "leasenode", "", "the leasenode binary; built from this source if empty")
 	flags.StringVar(&s.chaosnode, "chaosnode", "", "the chaosnode binary; built from this source if empty")
 	flags.BoolVar(&s.mount, "mount", false, "keep the data of each node on a small disk in memory, so that disk-full can be done to leasenode (Linux, root)")
@@ -91,9 +91,10 @@ func (s *settings) define(flags *pflag.FlagSet) {
 type campaign struct {
 	settings
 	schedule nemesis.Schedule
-	program  []string // to judge in place of the holders; nil for none
-	binary   string   // of the nodes
-	repeat   string   // the command line that does this again
+	left     []nemesis.Kind // of all, what cannot be done to the nodes
+	program  []string       // to judge in place of the holders; nil for none
+	binary   string         // of the nodes
+	repeat   string         // the command line that does this again
 }
 
 // resolve checks the settings as a whole and fills in what was left out.
@@ -223,6 +224,8 @@ func faultHelp() string {
 		note := ""
 		if about.Explicit {
 			note = " (only if it is named)"
+		} else if len((&campaign{}).impossible([]nemesis.Kind{about.Kind})) > 0 {
+			note = " *"
 		}
 		fmt.Fprintf(&text, "    %-15s %s%s\n", about.Kind, about.Text, note)
 	}

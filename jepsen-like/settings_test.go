@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 
 	"github.com/leasenode/leasenode/jepsen-like/nemesis"
 )
@@ -16,22 +19,23 @@ func TestUsage(t *testing.T) {
 	}
 	wrong := filepath.Join(full, "file")
 	for line, says := range map[string]string{
-		"--nodes 2":                                "--nodes is 2: it must be odd",
-		"--nodes 11":                               "--nodes is 11: it must be 1 to 9",
-		"--time 10ms":                              "--time is 10ms",
-		"--time soon":                              "invalid argument",
-		"--faults fire":                            `there is no fault "fire"`,
-		"--faults none,kill":                       "none goes with no other",
-		"--intensity 0":                            "--intensity is 0",
-		"--clients -1":                             "--clients is -1",
-		"--keys 0":                                 "--keys is 0",
-		"--pause 0s":                               "--pause is 0s",
-		"--recovery 0s":                            "--recovery is 0s",
-		"--shrink -1s":                             "--shrink is -1s",
-		"--node other":                             `--node is "other"`,
-		"--broken everything":                      `--broken is "everything": it must be one of stale-reads`,
-		"--broken stale-reads --node leasenode":    "--broken needs --node chaosnode",
-		"--faults clock --node leasenode":          "cannot be done to leasenode from outside",
+		"--nodes 2":                             "--nodes is 2: it must be odd",
+		"--nodes 11":                            "--nodes is 11: it must be 1 to 9",
+		"--time 10ms":                           "--time is 10ms",
+		"--time soon":                           "invalid argument",
+		"--faults fire":                         `there is no fault "fire"`,
+		"--faults none,kill":                    "none goes with no other",
+		"--intensity 0":                         "--intensity is 0",
+		"--clients -1":                          "--clients is -1",
+		"--keys 0":                              "--keys is 0",
+		"--pause 0s":                            "--pause is 0s",
+		"--recovery 0s":                         "--recovery is 0s",
+		"--shrink -1s":                          "--shrink is -1s",
+		"--node other":                          `--node is "other"`,
+		"--broken everything":                   `--broken is "everything": it must be one of stale-reads`,
+		"--broken stale-reads --node leasenode": "--broken needs --node chaosnode",
+		"--faults clock --node leasenode":       "cannot be done to leasenode from outside",
+		"--faults kill-snapshot --node leasenode":  "[kill-snapshot] cannot be done to leasenode from outside",
 		"--endpoints nowhere":                      `--endpoints has "nowhere"`,
 		"--endpoints a:1 --nodes 3":                "--endpoints and --nodes are both given",
 		"--endpoints a:1 --faults kill":            "--endpoints and --faults are both given",
@@ -72,7 +76,7 @@ func TestTheSameSeedGivesTheSameSchedule(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range schedule.Kinds() {
-		if group := nemesis.GroupOf(kind); group == nemesis.Clock || group == nemesis.Disk {
+		if group := nemesis.GroupOf(kind); group == nemesis.Clock || group == nemesis.Disk || kind == nemesis.KillSnapshot {
 			t.Errorf("all has %s, which cannot be done to leasenode", kind)
 		}
 	}
@@ -102,6 +106,36 @@ func TestHelpNamesEveryFault(t *testing.T) {
 	for _, about := range nemesis.Kinds() {
 		if !strings.Contains(help.stdout, string(about.Kind)) {
 			t.Errorf("--help does not name %s", about.Kind)
+		}
+		special := about.Group == nemesis.Clock || about.Group == nemesis.Disk || about.Kind == nemesis.KillSnapshot
+		if marked := strings.Contains(help.stdout, about.Text+" *\n"); marked != (special && !about.Explicit) {
+			t.Errorf("--help marks %s: %v", about.Kind, marked)
+		}
+	}
+}
+
+func TestWhichProgramIsTaken(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                                  "leasenode, left out 9",
+		"--faults process":                  "leasenode, left out 1",
+		"--faults kill,pause":               "leasenode, left out 0",
+		"--faults process --node chaosnode": "chaosnode, left out 0",
+		"--node chaosnode":                  "chaosnode, left out 0",
+		"--faults kill-snapshot":            "chaosnode, left out 0",
+		"--faults process,kill-snapshot":    "chaosnode, left out 0",
+		"--faults kill,disk":                "chaosnode, left out 0",
+		"--mount":                           "leasenode, left out 8",
+		"--broken stale-reads":              "chaosnode, left out 0",
+	} {
+		s := settings{}
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		s.define(flags)
+		if err := flags.Parse(strings.Fields(line)); err != nil {
+			t.Fatal(err)
+		}
+		c, err := s.resolve(given{flags: flags})
+		if got := fmt.Sprintf("%s, left out %d", c.node, len(c.left)); err != nil || got != want {
+			t.Errorf("%q: %s (%v), want %s", line, got, err, want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasenode/leasenode/jepsen-like/chaosnode/control"
 	"github.com/leasenode/leasenode/jepsen-like/history"
 )
 
@@ -87,6 +88,23 @@ func countOps(ops []history.Op) counts {
 		c.add(op)
 	}
 	return c
+}
+
+// countSnapshots says how many snapshots nodes finished, and how many of them died in the
+// middle of one.
+func countSnapshots(events []history.NodeEvent) string {
+	var taken, received, killed int
+	for _, e := range events {
+		switch {
+		case e.What == control.SnapshotTaken:
+			taken++
+		case e.What == control.SnapshotReceived:
+			received++
+		case e.What == control.Killed && e.Detail != "":
+			killed++
+		}
+	}
+	return fmt.Sprintf("%d taken, %d received; a node was killed in the middle of one %d times", taken, received, killed)
 }
 
 // slowest returns the longest recovery of a run, how many there were and how many were

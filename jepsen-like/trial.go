@@ -73,6 +73,9 @@ func (t *trial) info(began time.Time) history.Info {
 	if t.broken != "" {
 		info.Options[optionBroken] = t.broken
 	}
+	if len(t.left) > 0 {
+		info.Options[optionLeftOut] = leftOut(t.left)
+	}
 	if t.workloadCommand != "" {
 		info.Options[optionWorkload] = t.workloadCommand
 	}

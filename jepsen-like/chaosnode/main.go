@@ -12,12 +12,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/leasenode/leasenode/internal/node"
 	"github.com/leasenode/leasenode/jepsen-like/chaosnode/control"
 	"github.com/leasenode/leasenode/jepsen-like/chaosnode/faulty"
+	"github.com/leasenode/leasenode/raftnet"
 )
 
 const exitUsage = 2
@@ -79,6 +81,7 @@ func run(ctx context.Context, args []string, std stdio) int {
 	parts := node.SystemParts(hclog.New(&hclog.LoggerOptions{Name: o.config.ID, Level: hclog.LevelFromString(o.logLevel), Output: std.err}))
 	clock, disk := faulty.NewClock(parts.Clock), faulty.NewDisk()
 	parts.Clock, parts.OpenStores = clock, disk.Open
+	tune(&parts.Tuning)
 	if o.broken != "" {
 		if err := faulty.Break(&parts, o.broken); err != nil {
 			fmt.Fprintf(std.err, "chaosnode: %v\n", err)
@@ -86,6 +89,7 @@ func run(ctx context.Context, args []string, std stdio) int {
 		}
 	}
 	if o.controlled {
+		disk.Tell = func(e control.Event) { _ = control.Tell(std.out, e) } // without a harness nobody misses it
 		var stop context.CancelFunc
 		ctx, stop = context.WithCancel(ctx)
 		// The read cannot be ended: this goroutine lives as long as the process.
@@ -101,6 +105,12 @@ func run(ctx context.Context, args []string, std stdio) int {
 		return node.ExitCode(err)
 	}
 	return 0
+}
+
+// tune has a node take snapshots every second or two under a load for which a real one
+// takes none in a minute, and a node that was away for seconds receive one.
+func tune(t *raftnet.Tuning) {
+	t.SnapshotEntries, t.SnapshotInterval, t.TrailingEntries = 50, 500*time.Millisecond, 20
 }
 
 func serve(ctx context.Context, config node.Config, parts node.Parts) error {

@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -169,6 +170,15 @@ func doctoredHistories() map[string]doctor {
 		"one too often":         func(r *history.Run) { r.Stored = append(r.Stored, r.Stored[6]) },
 		"renewed by a late one": func(r *history.Run) { r.Stored = append(r.Stored, entry(18, lease.OpRenew, "b", 2, 3106*ms)) },
 		"an epoch is left out":  func(r *history.Run) { r.Stored[5].Epoch, r.Stored[6].Epoch = 4, 4 },
+
+		"of a holder: an epoch is left out":         all(heldOnly, func(r *history.Run) { r.Stored[7].Epoch = 3 }),
+		"of a holder: the clock back":               all(heldOnly, func(r *history.Run) { r.Stored[8].At = r.Stored[7].At - 1 }),
+		"of a holder: another's in the middle":      all(heldOnly, func(r *history.Run) { r.Stored[8].Owner = "h1" }),
+		"of a holder: a belief that was another's":  all(heldOnly, func(r *history.Run) { r.Stored[7].Owner, r.Stored[8].Owner = "h3", "h3" }),
+		"of a holder: a belief that nobody granted": all(heldOnly, func(r *history.Run) { r.Stored = r.Stored[:7] }),
+		"of a holder: the first grant is missing":   all(heldOnly, func(r *history.Run) { r.Stored = append(r.Stored[:6:6], r.Stored[7:]...) }),
+		"of a holder: a write that was another's":   all(heldOnly, func(r *history.Run) { r.Writes[5].Holder = "h1" }),
+		"of a holder: nothing is stored":            all(heldOnly, func(r *history.Run) { r.Stored = r.Stored[:6] }),
 	}
 }
 
@@ -210,6 +220,42 @@ func TestEveryDoctoredRunIsCaughtByItsCheck(t *testing.T) {
 					t.Errorf("no violation is told: %+v", c)
 				}
 			})
+		}
+	}
+}
+
+// heldOnly adds a key that holders had, of which no operation is recorded: two grants, of
+// "h1" and "h2", stored after what the good run has without its last release.
+func heldOnly(r *history.Run) {
+	on := func(e lease.Entry) lease.Entry { e.Key = "held"; return e }
+	r.Ops = slices.DeleteFunc(r.Ops, func(o history.Op) bool { return o.ID == 12 || o.ID == 13 || o.ID == 14 })
+	r.Stored = append(r.Stored[:6:6], on(entry(17, lease.OpAcquire, "h1", 1, 20*ms)), on(entry(18, lease.OpAcquire, "h2", 2, 1100*ms)), on(entry(19, lease.OpRenew, "h2", 2, 1200*ms)))
+	r.Records[0] = rec("c", 3, 4005*ms, 1)
+	r.Beliefs = append(r.Beliefs,
+		history.Belief{Holder: "h1", Key: "held", Epoch: 1, From: 30 * ms, Until: 1000 * ms},
+		history.Belief{Holder: "h2", Key: "held", Epoch: 2, From: 1110 * ms, Until: 2000 * ms})
+	r.Writes = append(r.Writes,
+		history.Write{Seq: 1, Holder: "h1", Key: "held", Token: 1, At: 40 * ms, Accepted: true},
+		history.Write{Seq: 2, Holder: "h2", Key: "held", Token: 2, At: 1120 * ms, Accepted: true})
+}
+
+// A history that has forgotten the oldest grants says nothing against who had them.
+func TestAHoldersGrantMayBeForgotten(t *testing.T) {
+	for name, doctored := range map[string]doctor{
+		"nothing is": heldOnly,
+		"the oldest is": all(heldOnly, func(r *history.Run) {
+			r.Stored = append(r.Stored[:6:6], r.Stored[7:]...)
+			for epoch := uint64(3); epoch <= 17; epoch++ {
+				e := entry(20+epoch, lease.OpAcquire, "h2", epoch, time.Duration(1300+epoch)*ms)
+				e.Key = "held"
+				r.Stored = append(r.Stored, e)
+			}
+		}),
+	} {
+		run := goodRun()
+		doctored(&run)
+		if v := check.Judge(run, check.Options{}); v.Status() != check.Pass {
+			t.Errorf("%s: %s", name, v.Summary())
 		}
 	}
 }

@@ -51,7 +51,7 @@ type subject struct {
 	options Options
 	keys    []string // all that operations are about, in order
 	ops     map[string][]history.Op
-	grants  map[string]*grants // of keys, and of others that holders had
+	grants  map[string]*grants // of keys, and of others that holders or the store had
 }
 
 func newSubject(run history.Run, o Options) *subject {
@@ -120,7 +120,7 @@ func Judge(run history.Run, o Options) Verdict {
 		{"exclusion", "No two holders are certain at once that they hold a key.", "beliefs", exclusion},
 		{"resource", "The resource takes no token lower than one that it took before, and none that was not granted.", "writes", resource},
 		{"floor", "The forgotten floor never goes back, and moves only to an epoch that asked for it.", "records", floor},
-		{"history", "The stored history is what was acknowledged, in order, and nothing that nobody asked for.", "entries", storedHistory},
+		{"history", "The stored history is what was acknowledged and what holders held, in order, and nothing that nobody asked for.", "entries", storedHistory},
 		{"acknowledged", "The last records have everything that was acknowledged.", "records", acknowledged},
 		{"digests", "Nodes that have applied the same entries have the same state.", "digests", digests},
 		{"clock", "The cluster clock never goes back and never runs faster than time; no lease ends early.", "instants", clock},

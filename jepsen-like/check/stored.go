@@ -2,6 +2,8 @@ package check
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/leasenode/leasenode/jepsen-like/history"
 	"github.com/leasenode/leasenode/jepsen-like/model"
@@ -11,7 +13,7 @@ import (
 // storedHistory holds the cluster's own history of each key against the answers.
 func storedHistory(s *subject, f *finding) {
 	if len(s.run.Stored) == 0 {
-		if anyChanged(s.run.Ops) {
+		if anyChanged(s.run.Ops) || len(s.run.Beliefs) > 0 {
 			f.unknown("the run has no stored history")
 		}
 		return
@@ -19,8 +21,10 @@ func storedHistory(s *subject, f *finding) {
 	byKey := map[string][]lease.Entry{}
 	for _, e := range s.run.Stored {
 		byKey[e.Key] = append(byKey[e.Key], e)
+		s.alsoOf(e.Key)
 	}
-	for _, key := range s.keys {
+	held := heldByKey(s.run)
+	for _, key := range slices.Sorted(maps.Keys(s.grants)) {
 		h := storedOf{finding: f, subject: s, key: key, entries: byKey[key], acknowledged: map[act][]history.Op{}}
 		for _, op := range s.ops[key] {
 			if changed(op) {
@@ -30,6 +34,10 @@ func storedHistory(s *subject, f *finding) {
 		}
 		f.Looked += len(h.entries)
 		h.order()
+		h.unheld(held[key])
+		if s.grants[key].unrecorded {
+			continue // there is nothing to hold single entries against
+		}
 		h.invented()
 		h.missing()
 	}

@@ -2,13 +2,17 @@ package cluster_test
 
 import (
 	"context"
+	"crypto/rand"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leasenode/leasenode/holder"
+	"github.com/leasenode/leasenode/jepsen-like/chaosnode/control"
 	"github.com/leasenode/leasenode/jepsen-like/cluster"
+	"github.com/leasenode/leasenode/jepsen-like/history"
 	"github.com/leasenode/leasenode/jepsen-like/nemesis"
 	"github.com/leasenode/leasenode/lease"
 )
@@ -101,6 +105,65 @@ func TestTheDiskOfANodeFails(t *testing.T) {
 	s.do(s.SetDisk(leader, nemesis.DiskHealthy))
 	s.do(s.Start(leader))
 	s.ready()
+}
+
+func TestTheDiskOfANodeIsReadOnly(t *testing.T) {
+	s := start(t, chaos)
+	leader := s.leader(-1)
+	s.do(s.SetDisk(leader, nemesis.DiskReadOnly))
+	s.acquire(s.client(s.Endpoints()...), "a")
+	if detail := s.exit(leader); !strings.HasPrefix(detail, "exit code 10: ") || !strings.Contains(detail, "read-only") {
+		t.Errorf("%q", detail)
+	}
+	s.do(s.SetDisk(leader, nemesis.DiskHealthy))
+	s.do(s.Start(leader))
+	s.ready()
+}
+
+// A node is killed in the middle of a snapshot that it takes, in one that it is sent, and
+// not after its disk was told to be well again; and it comes back each time.
+func TestANodeIsKilledInTheMiddleOfASnapshot(t *testing.T) {
+	s := start(t, chaos)
+	client := s.client(s.Endpoints()...)
+	node := (s.leader(-1) + 1) % s.Nodes()
+	died := func(at string) func() bool {
+		return func() bool {
+			s.acquire(client, rand.Text())
+			return slices.ContainsFunc(s.told(), func(e history.NodeEvent) bool {
+				return e.Node == s.Names()[node] && e.What == control.Killed && strings.HasPrefix(e.Detail, "at a "+at)
+			})
+		}
+	}
+	s.do(s.SetDisk(node, nemesis.DiskDeadly))
+	s.eventually("it is killed", died(control.SnapshotTaken))
+	if slices.Contains(s.whats(node), "exited") {
+		t.Errorf("%v", s.whats(node))
+	}
+	for range 200 { // until the others have forgotten what it needs
+		s.acquire(client, rand.Text())
+	}
+	others := func(e history.NodeEvent) bool { return e.Node != s.Names()[node] && e.What == control.SnapshotTaken }
+	before := len(slices.DeleteFunc(s.told(), func(e history.NodeEvent) bool { return !others(e) }))
+	s.eventually("both others take snapshots", func() bool {
+		s.acquire(client, rand.Text())
+		return len(slices.DeleteFunc(s.told(), func(e history.NodeEvent) bool { return !others(e) })) > before+4
+	})
+	s.do(s.Start(node))
+	s.eventually("it is killed again", died(control.SnapshotReceived))
+	s.do(s.SetDisk(node, nemesis.DiskHealthy))
+	s.do(s.Start(node))
+	s.ready()
+	pid, _ := s.PID(node)
+	s.do(s.SetDisk(node, nemesis.DiskDeadly))
+	s.do(s.SetDisk(node, nemesis.DiskHealthy))
+	taken := len(s.told())
+	s.eventually("it goes on to take snapshots", func() bool {
+		s.acquire(client, rand.Text())
+		return slices.ContainsFunc(s.told()[taken:], func(e history.NodeEvent) bool { return e.Node == s.Names()[node] && e.What == control.SnapshotTaken })
+	})
+	if again, _ := s.PID(node); again != pid {
+		t.Error("it was started anew")
+	}
 }
 
 func TestTheDiskOfANodeHangs(t *testing.T) {

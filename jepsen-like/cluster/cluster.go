@@ -237,7 +237,8 @@ type Controls struct {
 func (c *Cluster) Controls() Controls {
 	if c.cfg.Program == Chaosnode {
 		return Controls{Clocks: true, Pauses: canPause, Disks: []nemesis.DiskState{
-			nemesis.DiskHealthy, nemesis.DiskFull, nemesis.DiskFailing, nemesis.DiskSlow, nemesis.DiskHanging,
+			nemesis.DiskHealthy, nemesis.DiskFull, nemesis.DiskFailing, nemesis.DiskReadOnly, nemesis.DiskSlow,
+			nemesis.DiskHanging, nemesis.DiskDeadly,
 		}}
 	}
 	controls := Controls{Pauses: canPause, Disks: []nemesis.DiskState{nemesis.DiskHealthy}}
@@ -251,16 +252,18 @@ func (c *Cluster) Controls() Controls {
 func (c Controls) Possible(kinds []nemesis.Kind) []nemesis.Kind {
 	disks := map[nemesis.Kind]nemesis.DiskState{
 		nemesis.DiskIsFull: nemesis.DiskFull, nemesis.DiskFails: nemesis.DiskFailing,
-		nemesis.DiskIsSlow: nemesis.DiskSlow, nemesis.DiskIsHanging: nemesis.DiskHanging,
+		nemesis.DiskIsReadOnly: nemesis.DiskReadOnly, nemesis.DiskIsSlow: nemesis.DiskSlow,
+		nemesis.DiskIsHanging: nemesis.DiskHanging, nemesis.KillSnapshot: nemesis.DiskDeadly,
 	}
 	return slices.DeleteFunc(slices.Clone(kinds), func(kind nemesis.Kind) bool {
+		if disk, needed := disks[kind]; needed {
+			return !slices.Contains(c.Disks, disk)
+		}
 		switch nemesis.GroupOf(kind) {
 		case nemesis.Clock:
 			return !c.Clocks
 		case nemesis.Pause:
 			return !c.Pauses
-		case nemesis.Disk:
-			return !slices.Contains(c.Disks, disks[kind])
 		default:
 			return false
 		}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -71,7 +72,7 @@ func (m *member) start() error {
 	}
 	defer log.Close() // the process has its own
 	_, _ = fmt.Fprintf(log, "---- %s is started, %v into the run\n", m.id, m.cluster.cfg.Now().Round(time.Millisecond))
-	p, err := launch(m.cluster.cfg.Binary, m.args, log, m.cluster.cfg.Program)
+	p, err := launch(m.cluster.cfg.Binary, m.args, log, m.cluster.cfg.Program, func(e control.Event) { m.cluster.tell(m, e.What, e.Detail) })
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,11 @@ func (m *member) awaitEnd(p *process) (goesOn bool, err error) {
 func (m *member) watch(p *process) {
 	_ = p.cmd.Wait() // how it ended is in the process's state
 	m.cluster.network.down(m.index)
-	if !p.wasKilled() {
+	switch fate := p.lastHeard(); {
+	case p.wasKilled():
+	case fate != "":
+		m.cluster.tell(m, control.Killed, fate)
+	default:
 		m.cluster.tell(m, "exited", fmt.Sprintf("exit code %d: %s", p.cmd.ProcessState.ExitCode(), lastLines(m.log)))
 	}
 	close(p.exited)
@@ -180,7 +185,7 @@ func (m *member) setClock(state nemesis.ClockState) error {
 func (m *member) setDisk(state nemesis.DiskState) error {
 	switch {
 	case m.cluster.cfg.Program == Chaosnode:
-		m.ailed = m.ailed || m.disk == nemesis.DiskFailing || m.disk == nemesis.DiskHanging
+		m.ailed = m.ailed || slices.Contains([]nemesis.DiskState{nemesis.DiskFailing, nemesis.DiskReadOnly, nemesis.DiskHanging}, m.disk)
 		m.disk = state
 		if p := m.running(); p != nil {
 			return p.obey(control.Command{Disk: &state})

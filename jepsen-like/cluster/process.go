@@ -26,14 +26,19 @@ type process struct {
 	// commands is a chaosnode's standard input, answers what came back; else nil.
 	commands io.WriteCloser
 	answers  chan control.Answer
-	number   int // of the last command
+	// heard is closed when all that it said was heard. Then fate says where it was when it
+	// killed itself, as it was told to; "" if it did not.
+	heard  chan struct{}
+	fate   string
+	number int // of the last command
 
 	mu     sync.Mutex
 	killed bool // by us, so that its end is no news
 }
 
-// launch starts a process that says what it has to say to the log.
-func launch(binary string, args []string, log *os.File, program Program) (*process, error) {
+// launch starts a process that says what it has to say to the log, and, if it is a
+// chaosnode, to hear what happens to it.
+func launch(binary string, args []string, log *os.File, program Program, hear func(control.Event)) (*process, error) {
 	p := &process{cmd: exec.Command(binary, args...), exited: make(chan struct{})}
 	p.cmd.Stderr, p.cmd.Stdout = log, log
 	p.cmd.SysProcAttr = attributes()
@@ -43,7 +48,7 @@ func launch(binary string, args []string, log *os.File, program Program) (*proce
 		}
 	}
 	if program == Chaosnode {
-		return p, p.launchControlled()
+		return p, p.launchControlled(hear)
 	}
 	line, err := lifeline(p.cmd)
 	if err != nil {
@@ -61,7 +66,7 @@ func launch(binary string, args []string, log *os.File, program Program) (*proce
 	return p, nil
 }
 
-func (p *process) launchControlled() error {
+func (p *process) launchControlled(hear func(control.Event)) error {
 	in, out, err := os.Pipe()
 	if err != nil {
 		return err
@@ -74,19 +79,40 @@ func (p *process) launchControlled() error {
 	if err != nil {
 		return errors.Join(err, in.Close())
 	}
-	p.answers = make(chan control.Answer, 1000)
+	p.answers, p.heard = make(chan control.Answer, 1000), make(chan struct{})
 	p.joined.Go(func() {
 		defer in.Close()
-		defer close(p.answers)
-		for lines := json.NewDecoder(in); ; {
-			var a control.Answer
-			if lines.Decode(&a) != nil {
-				return // the process is gone
-			}
-			p.answers <- a
-		}
+		defer close(p.heard)
+		p.listen(in, hear)
 	})
 	return nil
+}
+
+// listen sorts what a chaosnode says, until it is gone.
+func (p *process) listen(in io.Reader, hear func(control.Event)) {
+	defer close(p.answers)
+	for lines := json.NewDecoder(in); ; {
+		var a control.Answer
+		switch {
+		case lines.Decode(&a) != nil:
+			return
+		case a.Event == nil:
+			p.answers <- a
+		case a.Event.What == control.Killed:
+			p.fate = a.Event.Detail
+		default:
+			hear(*a.Event)
+		}
+	}
+}
+
+// lastHeard waits for the last that a process said which has ended, and returns its fate.
+func (p *process) lastHeard() string {
+	if p.heard == nil {
+		return ""
+	}
+	<-p.heard
+	return p.fate
 }
 
 // commandTimeout is how long a node may take to obey: it has just been started, maybe.
@@ -110,7 +136,7 @@ func (p *process) obey(c control.Command) error {
 		case a, ok := <-p.answers:
 			switch {
 			case !ok:
-				return nil // it ended: there is nothing to be told any more
+				return p.goneOr(errors.New("a node says what it should not, and goes on"))
 			case a.Error != "":
 				return errors.New(a.Error)
 			case a.Number >= c.Number:

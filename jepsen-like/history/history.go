@@ -148,9 +148,10 @@ type Fault struct {
 // NodeEvent is something that happened to one node or holder process.
 type NodeEvent struct {
 	Node string        `json:"node"`
-	What string        `json:"what"` // started, killed, stopped, continued, exited
+	What string        `json:"what"` // started, killed, stopped, continued, exited, snapshot taken, snapshot received
 	At   time.Duration `json:"at"`
-	// Detail is, for exited, the exit code and the last words.
+	// Detail is, for exited, the exit code and the last words, and for killed in which
+	// moment, if the node itself had to choose it.
 	Detail string `json:"detail,omitempty"`
 }
 

@@ -52,6 +52,10 @@ func (w *world) add(step Step, nodes []int) {
 			w.clients[node] = combine(w.clients[node], step.Link)
 		}
 	case Process:
+		if step.Kind == KillSnapshot {
+			w.worsen(step, nodes)
+			return
+		}
 		how := killed
 		if step.Kind == Transfer {
 			how = terminated
@@ -67,9 +71,13 @@ func (w *world) add(step Step, nodes []int) {
 			w.clocks[node].Jump += step.Clock.Jump
 		}
 	case Disk:
-		for _, node := range nodes {
-			w.disks[node] = worse(w.disks[node], step.Disk)
-		}
+		w.worsen(step, nodes)
+	}
+}
+
+func (w *world) worsen(step Step, nodes []int) {
+	for _, node := range nodes {
+		w.disks[node] = worse(w.disks[node], step.Disk)
 	}
 }
 
@@ -156,7 +164,7 @@ func larger(a, b float64) float64 {
 
 // worse returns the state of a disk that has two faults.
 func worse(a, b DiskState) DiskState {
-	order := []DiskState{DiskHealthy, DiskSlow, DiskFull, DiskFailing, DiskHanging}
+	order := []DiskState{DiskHealthy, DiskSlow, DiskDeadly, DiskFull, DiskReadOnly, DiskFailing, DiskHanging}
 	if slices.Index(order, a) > slices.Index(order, b) {
 		return a
 	}

@@ -102,7 +102,7 @@ func (c *target) SetClock(node int, clock nemesis.ClockState) error {
 func (c *target) SetDisk(node int, disk nemesis.DiskState) error {
 	c.do(func() {
 		c.disks[node] = disk
-		if disk == nemesis.DiskFailing {
+		if disk == nemesis.DiskFailing || disk == nemesis.DiskDeadly {
 			c.down[node] = true
 		}
 	}, "disk %d %q", node, disk)

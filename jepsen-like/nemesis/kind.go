@@ -48,6 +48,7 @@ const (
 	KillLeader   Kind = "kill-leader"
 	KillMajority Kind = "kill-majority"
 	KillAll      Kind = "kill-all"
+	KillSnapshot Kind = "kill-snapshot"
 	SlowRestart  Kind = "slow-restart"
 	Restarts     Kind = "restarts"
 	Transfer     Kind = "transfer"
@@ -62,10 +63,11 @@ const (
 	ClockJump   Kind = "clock-jump"
 	ClockBeyond Kind = "clock-beyond"
 
-	DiskIsFull    Kind = "disk-full"
-	DiskFails     Kind = "disk-failing"
-	DiskIsSlow    Kind = "disk-slow"
-	DiskIsHanging Kind = "disk-hanging"
+	DiskIsFull     Kind = "disk-full"
+	DiskFails      Kind = "disk-failing"
+	DiskIsReadOnly Kind = "disk-read-only"
+	DiskIsSlow     Kind = "disk-slow"
+	DiskIsHanging  Kind = "disk-hanging"
 )
 
 // About describes a kind to people.
@@ -105,6 +107,7 @@ func Kinds() []About {
 		{Kind: KillLeader, Group: Process, Text: "kill -9 of the leader"},
 		{Kind: KillMajority, Group: Process, Text: "kill -9 of a majority at once"},
 		{Kind: KillAll, Group: Process, Text: "kill -9 of all nodes at once"},
+		{Kind: KillSnapshot, Group: Process, Text: "kill -9 of a node in the middle of its next snapshot, taken or received"},
 		{Kind: SlowRestart, Group: Process, Text: "a node stays down for most of the phase"},
 		{Kind: Restarts, Group: Process, Text: "a node is killed and started again and again"},
 		{Kind: Transfer, Group: Process, Text: "SIGTERM to the leader, which hands over"},
@@ -121,6 +124,7 @@ func Kinds() []About {
 
 		{Kind: DiskIsFull, Group: Disk, Text: "a node has no space left"},
 		{Kind: DiskFails, Group: Disk, Text: "the next write of a node fails"},
+		{Kind: DiskIsReadOnly, Group: Disk, Text: "a node's disk takes no writes"},
 		{Kind: DiskIsSlow, Group: Disk, Text: "each write of a node takes longer"},
 		{Kind: DiskIsHanging, Group: Disk, Text: "a node's writes do not return"},
 	}

@@ -122,7 +122,7 @@ func (p *planner) step(kind Kind, length time.Duration) Step {
 	half := p.random.IntN(2) == 0
 	majority := p.Nodes/2 + 1
 	switch kind {
-	case Isolate, Flapping, KillNode, PauseNode, SlowRestart, Restarts:
+	case Isolate, Flapping, KillNode, KillSnapshot, PauseNode, SlowRestart, Restarts:
 		step.Nodes = nodes[:1]
 	case IsolateLeader, KillLeader, PauseLeader, Transfer:
 		step.Nodes, step.Leader = nodes[:1], true
@@ -158,6 +158,8 @@ func (p *planner) refine(step *Step, length time.Duration) {
 		step.For = length * 3 / 4
 	case KillNode, KillLeader, KillMajority, KillAll, Transfer:
 		step.For = p.between(shortestFault, 2*time.Second)
+	case KillSnapshot: // until it takes one, and a while longer
+		step.For, step.Disk = p.between(2*time.Second, 5*time.Second), DiskDeadly
 	case PauseMajority:
 		step.For = p.between(shortestFault, 2*time.Second)
 	case Latency, ClientLatency:
@@ -184,6 +186,8 @@ func (p *planner) refine(step *Step, length time.Duration) {
 		step.Disk = DiskFull
 	case DiskFails:
 		step.Disk = DiskFailing
+	case DiskIsReadOnly:
+		step.Disk = DiskReadOnly
 	case DiskIsSlow:
 		step.Disk = DiskSlow
 	case DiskIsHanging:

@@ -83,6 +83,20 @@ func TestJumpsOfClocksDoNotAddUp(t *testing.T) {
 	}
 }
 
+func TestDisksOfAPlan(t *testing.T) {
+	for kind, want := range map[nemesis.Kind]nemesis.DiskState{
+		nemesis.DiskIsFull: nemesis.DiskFull, nemesis.DiskFails: nemesis.DiskFailing, nemesis.DiskIsReadOnly: nemesis.DiskReadOnly,
+		nemesis.DiskIsSlow: nemesis.DiskSlow, nemesis.DiskIsHanging: nemesis.DiskHanging, nemesis.KillSnapshot: nemesis.DiskDeadly,
+	} {
+		plan := nemesis.Plan(nemesis.Options{Seed: 1, Nodes: 3, Time: time.Minute, Kinds: []nemesis.Kind{kind}})
+		for _, step := range plan.Steps {
+			if step.Disk != want || len(step.Nodes) != 1 {
+				t.Errorf("%s makes the disks of %v %q, want of one %q", kind, step.Nodes, step.Disk, want)
+			}
+		}
+	}
+}
+
 func TestAMinuteOrTwoSeesEveryKind(t *testing.T) {
 	plan := nemesis.Plan(nemesis.Options{Seed: 1, Nodes: 5, Holders: 2, Time: 3 * time.Minute, Kinds: all(t)})
 	if got, want := plan.Kinds(), all(t); !slices.Equal(got, want) {
@@ -97,7 +111,7 @@ func TestFaultsAreNamedByGroupsAndKinds(t *testing.T) {
 	for _, c := range []struct{ words, want, fault string }{
 		{words: "none", want: ""},
 		{words: "ring,pause-holder", want: "ring,pause-holder"},
-		{words: "disk,kill", want: "kill,disk-full,disk-failing,disk-slow,disk-hanging"},
+		{words: "disk,kill", want: "kill,disk-full,disk-failing,disk-read-only,disk-slow,disk-hanging"},
 		{words: "clock,clock", want: "clock-fast,clock-slow,clock-jump"},
 		{words: "clock-beyond", want: "clock-beyond"},
 		{words: "fire", fault: `there is no fault "fire"`},

@@ -189,14 +189,17 @@ func TestAJumpIsMadeOnce(t *testing.T) {
 func TestNodesThatEndByThemselvesAreStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTarget(5, 1)
-		plan := onePhase(nemesis.Step{Kind: nemesis.DiskFails, For: time.Second, Nodes: []int{3}, Disk: nemesis.DiskFailing})
+		plan := onePhase(
+			nemesis.Step{Kind: nemesis.DiskFails, For: time.Second, Nodes: []int{3}, Disk: nemesis.DiskFailing},
+			nemesis.Step{Kind: nemesis.KillSnapshot, For: 2 * time.Second, Nodes: []int{2}, Disk: nemesis.DiskDeadly},
+		)
 		err := nemesis.Run(t.Context(), plan, c, nemesis.Hooks{Now: sinceNow(), Healed: func(ctx context.Context, _ time.Duration) {
 			c.mu.Lock()
 			c.down[1] = true
 			c.mu.Unlock()
 		}})
 		c.healthy(t)
-		if err != nil || !slices.Contains(c.log, "1s start 3") {
+		if err != nil || !slices.Contains(c.log, "1s start 3") || !slices.Contains(c.log, "2s start 2") || slices.Contains(c.log, "0s kill 2") {
 			t.Errorf("%v; was done: %v", err, c.log)
 		}
 	})

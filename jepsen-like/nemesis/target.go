@@ -67,14 +67,17 @@ type ClockState struct {
 	Jump time.Duration `json:"jump,omitempty"`
 }
 
-// DiskState is what a node's disk does to writes of the log and the vote.
+// DiskState is what a node's disk does to writes of the log, the vote and snapshots.
 type DiskState string
 
 // The states of a disk.
 const (
-	DiskHealthy DiskState = ""
-	DiskFull    DiskState = "full"    // no space left
-	DiskFailing DiskState = "failing" // the next write fails, as a failed fsync does
-	DiskSlow    DiskState = "slow"    // each write takes a while longer
-	DiskHanging DiskState = "hanging" // writes never return
+	DiskHealthy  DiskState = ""
+	DiskFull     DiskState = "full"      // no space left
+	DiskFailing  DiskState = "failing"   // the next write fails, as a failed fsync does
+	DiskReadOnly DiskState = "read-only" // no write is let through
+	DiskSlow     DiskState = "slow"      // each write takes a while longer
+	DiskHanging  DiskState = "hanging"   // writes never return
+	// DiskDeadly kills the node, as kill -9 does, in the middle of its next snapshot.
+	DiskDeadly DiskState = "deadly"
 )

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,7 +33,8 @@ type Options struct {
 	Out io.Writer
 }
 
-// Plan returns the schedule of a simulation. It has all faults there are, except that
+// Plan returns the schedule of a simulation. It has all faults there are but two,
+// kill-snapshot and disk-read-only, which its disks do not know, and except that
 // under an even seed all clocks are right, so that a lease which ends a little early
 // is not mistaken for one that was counted on a fast clock.
 func Plan(seed uint64, nodes int, length time.Duration) nemesis.Schedule {
@@ -40,6 +42,7 @@ func Plan(seed uint64, nodes int, length time.Duration) nemesis.Schedule {
 	if err != nil {
 		panic(err) // all is always known
 	}
+	kinds = slices.DeleteFunc(kinds, func(k nemesis.Kind) bool { return k == nemesis.KillSnapshot || k == nemesis.DiskIsReadOnly })
 	if seed%2 == 0 {
 		kinds = nemesis.Possible(kinds, nemesis.Clock)
 	}

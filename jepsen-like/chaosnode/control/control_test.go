@@ -24,6 +24,13 @@ func (d *disk) Set(state nemesis.DiskState) error {
 	return nil
 }
 
+func TestTell(t *testing.T) {
+	var out strings.Builder
+	if err := control.Tell(&out, control.Event{What: control.Killed, Detail: "why"}); err != nil || out.String() != `{"number":0,"event":{"what":"killed","detail":"why"}}`+"\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
 func TestServe(t *testing.T) {
 	in := strings.NewReader(`{"number":1,"clock":{"rate":0.5,"jump":1000000000}}
 {"number":2,"disk":"full"}

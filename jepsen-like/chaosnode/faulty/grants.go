@@ -44,6 +44,17 @@ func (d *doubleGrant) Propose(ctx context.Context, mutations []lease.Mutation) (
 	return outcomes, err
 }
 
+// Wait does the same to who waits in line.
+func (d *doubleGrant) Wait(ctx context.Context, poll lease.Poll) (lease.Answer, error) {
+	answer, err := d.Consensus.Wait(ctx, poll)
+	held, ok := errors.AsType[*lease.HeldError](err)
+	if !ok || held.Record.Owner == poll.Mutation.Owner || d.refusals.Add(1)%seizures != 0 {
+		return answer, err
+	}
+	o := d.seize(ctx, held.Record, poll.Mutation)
+	return o.Answer, o.Err
+}
+
 // forgetsRequests takes a retried acquire for a new one, and the lease that it was
 // granted for over.
 type forgetsRequests struct {
