@@ -9,9 +9,11 @@ import (
 // an answer that was asked for after they came: ten thousand watches that begin at once
 // ask the leader a few times.
 type rounds struct {
-	turn sync.Mutex // held while a round is under way
 	mu   sync.Mutex
 	next *round // takes in who comes; nil if nobody waits
+	// turn has a token while a round is under way; nil before the first. It is no mutex:
+	// a simulation's time stands still while somebody waits for one.
+	turn chan struct{}
 }
 
 type round struct {
@@ -27,11 +29,14 @@ func (r *rounds) do(ctx context.Context, ask func(context.Context) (uint64, erro
 	if mine {
 		r.next = &round{done: make(chan struct{})}
 	}
-	next := r.next
+	if r.turn == nil {
+		r.turn = make(chan struct{}, 1)
+	}
+	next, turn := r.next, r.turn
 	r.mu.Unlock()
 	if mine {
-		r.turn.Lock()
-		defer r.turn.Unlock()
+		turn <- struct{}{}
+		defer func() { <-turn }()
 		r.mu.Lock()
 		r.next = nil // who comes from here on is in the next round
 		r.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 func TestLeasenodeHolds(t *testing.T) {
 	t.Parallel()
 	r := chaosWith(t, t.Context(), "--time", "15s", "--seed", "11", "--intensity", "1")
-	r.expect(t, exitPass, "PASS", "left out: kill-snapshot, clock-fast, ", "disk-hanging, which nobody can do to leasenode from outside", "again:  go run ./jepsen-like --chaosnode", "--seed 11", "recovery: 3 times")
+	r.expect(t, exitPass, "PASS", "  pass     watched", "left out: kill-snapshot, clock-fast, ", "disk-hanging, which nobody can do to leasenode from outside", "again:  go run ./jepsen-like --chaosnode", "--seed 11", "recovery: 3 times")
 	for _, name := range []string{historyFile, scheduleFile, "report.html", "nodes/n1.log", "nodes/n3.log", "holders/h3.log"} {
 		if info, err := os.Stat(filepath.Join(r.dir, name)); err != nil || info.Size() == 0 && !strings.HasPrefix(name, "holders") {
 			t.Errorf("%s: %v", name, err)
@@ -104,6 +104,8 @@ var caughtBy = map[string]string{
 	faulty.ForgetsRequests: "linearizable",
 	faulty.FloorBack:       "floor",
 	faulty.DoubleGrant:     "exclusion",
+	faulty.LosesEvents:     "watched",
+	faulty.RepeatsEvents:   "watched",
 }
 
 func TestBrokenNodesAreCaught(t *testing.T) {

@@ -58,23 +58,25 @@ func (t *trial) addDigests(ctx context.Context, endpoint string, told map[histor
 func (t *trial) takeDown(ctx context.Context, endpoints []string) {
 	ctx, cancel := context.WithTimeout(ctx, t.bound)
 	defer cancel()
-	err := t.read(ctx, endpoints)
+	last, err := t.read(ctx, endpoints)
+	t.follow.Finish(ctx, last)
 	if err != nil {
 		t.warned = append(t.warned, fmt.Sprintf("the cluster's own history could not be read in the end, so nothing was compared with it: %v", err))
 	}
 }
 
-func (t *trial) read(ctx context.Context, endpoints []string) error {
+// read returns the latest index in the stored history.
+func (t *trial) read(ctx context.Context, endpoints []string) (last uint64, err error) {
 	client, err := holder.Dial(endpoints)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer client.Close()
 	var records []lease.Record
 	for token := ""; ; {
 		page, err := client.List(ctx, lease.ListRequest{Prefix: t.prefix, PageSize: lease.MaxPageSize, PageToken: token})
 		if err != nil {
-			return err
+			return 0, err
 		}
 		for _, answer := range page.Answers {
 			records = append(records, answer.Record)
@@ -88,7 +90,7 @@ func (t *trial) read(ctx context.Context, endpoints []string) error {
 		for token := ""; ; {
 			page, err := client.History(ctx, lease.HistoryRequest{Key: record.Key, PageSize: lease.MaxPageSize, PageToken: token})
 			if err != nil {
-				return err
+				return 0, err
 			}
 			stored = append(stored, page.Entries...)
 			if token = page.NextPageToken; token == "" {
@@ -99,5 +101,8 @@ func (t *trial) read(ctx context.Context, endpoints []string) error {
 	slices.SortStableFunc(stored, func(a, b lease.Entry) int { return cmp.Compare(a.Index, b.Index) })
 	t.tally.SetRecords(records)
 	t.tally.SetStored(stored)
-	return nil
+	if len(stored) == 0 {
+		return 0, nil
+	}
+	return stored[len(stored)-1].Index, nil
 }

@@ -40,6 +40,9 @@ func optionsFor(run history.Run) check.Options {
 	if bound, err := time.ParseDuration(run.Info.Options[optionRecovery]); err == nil {
 		o.Recovery = bound
 	}
+	if len(run.Watched) == 0 {
+		o.Skip["watched"] = "nobody watched"
+	}
 	for _, fault := range run.Faults {
 		switch nemesis.Kind(fault.Kind) {
 		case nemesis.ClockFast:

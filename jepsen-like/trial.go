@@ -31,9 +31,10 @@ type trial struct {
 	ledger *workload.Ledger
 	ps     *programs
 	each   []workload.Endpoint // each node by itself
-	warned []string            // what was amiss and is no violation
-	ended  bool                // before its time
-	loaded bool                // there is something to judge
+	follow *workload.Watchers
+	warned []string // what was amiss and is no violation
+	ended  bool     // before its time
+	loaded bool     // there is something to judge
 }
 
 // result is what came of a trial.
@@ -110,6 +111,11 @@ func (t *trial) runOn(ctx context.Context, sys system) error {
 	if err := t.await(ctx); err != nil {
 		return err
 	}
+	closeWatched, err := t.startWatchers(sys.endpoints())
+	if err != nil {
+		return err
+	}
+	defer closeWatched()
 	if err := t.startPrograms(sys.endpoints()); err != nil {
 		return errors.Join(err, t.ps.stop())
 	}

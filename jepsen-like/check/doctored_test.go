@@ -43,7 +43,8 @@ func doctored() map[string]map[string]doctor {
 			"one node differs":       func(r *history.Run) { r.Digests[1].Sum = "ab" },
 			"a node differs in time": func(r *history.Run) { r.Digests = append(r.Digests, history.Digest{Node: "n3", Index: 16, Sum: "bc"}) },
 		},
-		"clock": doctoredClocks(),
+		"watched": doctoredWatches(),
+		"clock":   doctoredClocks(),
 		"liveness": {
 			"a node never serves":    func(r *history.Run) { r.Recoveries[1].Served = -1 },
 			"a node serves too late": func(r *history.Run) { r.Recoveries[0].Served = 1700*ms + 20*time.Second + 1 },

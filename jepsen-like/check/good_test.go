@@ -86,6 +86,7 @@ func goodRun() history.Run {
 		Records:    []lease.Record{rec("c", 3, 3105*ms, 1)},
 		Digests:    []history.Digest{{Node: "n1", Index: 17, Sum: "aa"}, {Node: "n2", Index: 17, Sum: "aa"}, {Node: "n3", Index: 16, Sum: "bb"}},
 		Recoveries: []history.Recovery{{Node: "n1", Healed: 1700 * ms, Served: 2500 * ms}, {Node: "n2", Healed: 1700 * ms, Served: 1800 * ms}},
+		Watched:    goodWatched(),
 	}
 }
 

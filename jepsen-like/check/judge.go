@@ -123,6 +123,7 @@ func Judge(run history.Run, o Options) Verdict {
 		{"history", "The stored history is what was acknowledged and what holders held, in order, and nothing that nobody asked for.", "entries", storedHistory},
 		{"acknowledged", "The last records have everything that was acknowledged.", "records", acknowledged},
 		{"digests", "Nodes that have applied the same entries have the same state.", "digests", digests},
+		{"watched", "Watchers are told exactly what happened, in order: each change once, and each end of a lease by time.", "events", watched},
 		{"clock", "The cluster clock never goes back and never runs faster than time; no lease ends early.", "instants", clock},
 		{"liveness", "After the last fault has healed every node serves.", "recoveries", liveness},
 	} {

@@ -30,6 +30,8 @@ type Run struct {
 	Digests []Digest
 	// Recoveries tell how soon the cluster served after faults had healed.
 	Recoveries []Recovery
+	// Watched is what watchers were told. Those of one watcher are in order.
+	Watched []Watched
 }
 
 // Info says what was run.

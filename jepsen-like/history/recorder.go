@@ -45,6 +45,7 @@ type line struct {
 	Records  []recordJSON `json:"records,omitzero"`
 	Digest   *Digest      `json:"digest,omitempty"`
 	Recovery *Recovery    `json:"recovery,omitempty"`
+	Watched  *Watched     `json:"watched,omitempty"`
 }
 
 // add puts l into the run and into the file. The run has it also if writing fails.
@@ -88,6 +89,8 @@ func (run *Run) take(l line) error {
 		run.Digests = append(run.Digests, *l.Digest)
 	case l.Recovery != nil:
 		run.Recoveries = append(run.Recoveries, *l.Recovery)
+	case l.Watched != nil:
+		run.Watched = append(run.Watched, *l.Watched)
 	default:
 		return fmt.Errorf("a line with nothing that is known")
 	}
@@ -136,6 +139,10 @@ func (r *Recorder) AddDigests(digests ...Digest) {
 // AddRecovery adds what became of one node after a phase.
 func (r *Recorder) AddRecovery(recovery Recovery) { r.add(line{Recovery: &recovery}) }
 
+// AddWatched adds what a watcher was told. Those of one watcher have to be added in
+// order.
+func (r *Recorder) AddWatched(w Watched) { r.add(line{Watched: &w}) }
+
 // Run returns the run so far. Later additions do not change it.
 func (r *Recorder) Run() Run {
 	r.mu.Lock()
@@ -152,6 +159,7 @@ func (r *Recorder) Run() Run {
 	run.Records = slices.Clone(run.Records)
 	run.Digests = slices.Clone(run.Digests)
 	run.Recoveries = slices.Clone(run.Recoveries)
+	run.Watched = slices.Clone(run.Watched)
 	return run
 }
 

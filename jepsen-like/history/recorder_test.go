@@ -33,6 +33,10 @@ func wholeRun() history.Run {
 		Records:    []lease.Record{record},
 		Digests:    []history.Digest{{Node: "n1", Index: 4, Sum: "ff"}},
 		Recoveries: []history.Recovery{{Node: "n1", Healed: 3, Served: -1}},
+		Watched: []history.Watched{{
+			Watcher: "w", Seq: 1, Node: "n1", Mark: history.WatchTold, Renewals: true, Event: "released", Key: "a", Owner: "o", Epoch: 3,
+			LeaseUntil: 7, Floor: 2, Index: 4, At: 7, Error: "none", When: 9,
+		}},
 	}
 }
 
@@ -50,6 +54,7 @@ func recordAll(r *history.Recorder, run history.Run) {
 	r.SetRecords(run.Records)
 	r.AddDigests(run.Digests...)
 	r.AddRecovery(run.Recoveries[0])
+	r.AddWatched(run.Watched[0])
 }
 
 func TestWhatIsRecordedIsKeptAndReadAgain(t *testing.T) {

@@ -81,7 +81,7 @@ func pictures(t *testing.T, dir string) []string {
 
 func TestAPassingRun(t *testing.T) {
 	dir := out(t, "pass")
-	verdict, page := write(t, dir, example(time.Minute, 16, keys(6), nil), check.Options{})
+	verdict, page := write(t, dir, example(time.Minute, 16, keys(6), nil), check.Options{Skip: map[string]string{"watched": "nobody watches"}})
 	if verdict.Status() != check.Pass {
 		t.Fatalf("%s", verdict.Summary())
 	}
@@ -144,7 +144,7 @@ func TestNothingOfTheRunIsTakenForMarkup(t *testing.T) {
 	run.Events = append(run.Events, history.NodeEvent{Node: evil, What: evil, Detail: evil})
 	run.Recoveries = append(run.Recoveries, history.Recovery{Node: evil, Served: -1})
 	dir := out(t, "evil")
-	_, page := write(t, dir, run, check.Options{})
+	_, page := write(t, dir, run, check.Options{Skip: map[string]string{"watched": "nobody watches"}})
 	pages := map[string]string{report.FileName: page}
 	for _, path := range pictures(t, dir) {
 		picture, err := os.ReadFile(path)
@@ -170,7 +170,7 @@ func TestNothingOfTheRunIsTakenForMarkup(t *testing.T) {
 var stateAsMarkup = regexp.MustCompile(`"StateDescription":"(?:[^"\\]|\\.)*?\\u003c`)
 
 func TestAnEmptyRun(t *testing.T) {
-	_, page := write(t, out(t, "empty"), history.Run{}, check.Options{})
+	_, page := write(t, out(t, "empty"), history.Run{}, check.Options{Skip: map[string]string{"watched": "nobody watches"}})
 	if !strings.Contains(page, ">unknown</div>") {
 		t.Error("a run without anything is not called unknown")
 	}

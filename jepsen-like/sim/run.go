@@ -106,7 +106,10 @@ type runner struct {
 	recorder  *history.Recorder
 	seed      uint64
 	endpoints []workload.Endpoint
+	watched   []workload.WatchEndpoint
 	client    *holder.Client
+	watchers  *workload.Watchers
+	last      uint64 // the latest index in the stored history
 }
 
 func (r *runner) run(s nemesis.Schedule) (err error) {
@@ -123,11 +126,20 @@ func (r *runner) run(s nemesis.Schedule) (err error) {
 		}
 		defer func() { _ = direct.Close() }()
 		r.endpoints = append(r.endpoints, workload.Endpoint{Node: nodeName(len(r.endpoints)), Store: direct})
+		client, err := c.Client(addr)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = client.Close() }()
+		r.watched = append(r.watched, workload.WatchEndpoint{Node: nodeName(len(r.watched)), Watcher: client})
 	}
 	c.StartAll()
 	if err := r.found(); err != nil {
 		return err
 	}
+	r.watchers = workload.StartWatchers(workload.WatchOptions{
+		Seed: r.seed, Any: r.client, Endpoints: r.watched, Now: c.Now, Sink: r.recorder,
+	})
 	load, stop := context.WithCancel(context.Background())
 	var loaded sync.WaitGroup
 	loaded.Go(func() { r.ask(load) })
@@ -141,7 +153,16 @@ func (r *runner) run(s nemesis.Schedule) (err error) {
 	stop()
 	loaded.Wait()
 	ledger.Close()
-	return errors.Join(err, errors.Join(failures...), r.end())
+	err = errors.Join(err, errors.Join(failures...), r.end())
+	r.finishWatching()
+	return err
+}
+
+// finishWatching has watchers come to where the stored history ends.
+func (r *runner) finishWatching() {
+	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
+	defer cancel()
+	r.watchers.Finish(ctx, r.last)
 }
 
 // found waits until the new cluster serves.
@@ -212,6 +233,9 @@ func (r *runner) end() error {
 		if token = page.NextPageToken; token == "" {
 			break
 		}
+	}
+	for _, e := range stored {
+		r.last = max(r.last, e.Index)
 	}
 	r.recorder.SetStored(stored)
 	var records []lease.Record

@@ -7,6 +7,8 @@
 //   - [Hold]: a holder, by the holder library: it acquires, samples what it believes,
 //     writes to the fenced resource of its key, and now and then releases or forgets.
 //     It runs in a process of its own, to be stopped, or in a simulation.
+//   - [StartWatchers]: watchers that follow all keys, one of them cut off and moved again
+//     and again, and take down what they are told.
 //   - [Probe]: whether each node serves, and how soon.
 //   - [Direct]: a store that is one node, and makes exactly one try.
 //   - [Writer], [Scan] and [Ledger]: the lines in which a holder process tells what it

@@ -30,6 +30,8 @@ const (
 	ForgetsRequests = "forgets-requests"
 	FloorBack       = "floor-back"
 	DoubleGrant     = "double-grant"
+	LosesEvents     = "loses-events"
+	RepeatsEvents   = "repeats-events"
 )
 
 // fastRate is how much a fast clock gains: far more than the margin of any holder
@@ -56,6 +58,8 @@ func Modes() []Mode {
 		{ForgetsRequests, "does a retried acquire once more, as a new grant", wrap(newForgetsRequests)},
 		{FloorBack, "says a forgotten floor of 0 once a later grant was made", wrap(newFloorBack)},
 		{DoubleGrant, "grants a key that is held, now and then", wrap(newDoubleGrant)},
+		{LosesEvents, "leaves out a change now and then in what it tells watchers", wrap(newEvents(0))},
+		{RepeatsEvents, "tells watchers a change twice now and then", wrap(newEvents(2))},
 	}
 }
 

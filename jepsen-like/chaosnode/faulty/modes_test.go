@@ -28,6 +28,8 @@ func TestModes(t *testing.T) {
 		faulty.ForgetsRequests: retryIsANewGrant,
 		faulty.FloorBack:       floorGoesBack,
 		faulty.DoubleGrant:     grantsWhatIsHeld,
+		faulty.LosesEvents:     func(s *scene) bool { return watchedChanges(s) < changes },
+		faulty.RepeatsEvents:   func(s *scene) bool { return watchedChanges(s) > changes },
 	}
 	for _, mode := range faulty.Modes() {
 		breaks := broken[mode.Name]
@@ -231,4 +233,37 @@ func grantsWhatIsHeld(s *scene) bool {
 		}
 	}
 	return false
+}
+
+// changes is how many grants watchedChanges makes: more than one broken node lets pass.
+const changes = 40
+
+// watchedChanges makes grants and returns how many a watcher is told of.
+func watchedChanges(s *scene) int {
+	c := s.client()
+	told, synced, end := 0, false, uint64(0)
+	for u, err := range c.Watch(s.within(), lease.WatchRequest{Sync: true}) {
+		if err != nil {
+			s.t.Error(err)
+			return changes
+		}
+		told += len(u.Events)
+		if u.Synced { // from here on it is told what happens
+			s.acquireMany(0, changes)
+			synced, end = true, grantIndex(s)
+		}
+		if synced && u.Position.Index >= end {
+			return told
+		}
+	}
+	return told
+}
+
+// grantIndex is the index of the last grant.
+func grantIndex(s *scene) uint64 {
+	page, err := s.client().History(s.within(), lease.HistoryRequest{Key: "key-39"})
+	if err != nil || len(page.Entries) == 0 {
+		s.t.Fatal(page, err)
+	}
+	return page.Entries[0].Index
 }
