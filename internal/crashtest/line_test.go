@@ -33,6 +33,7 @@ func (c *cluster) startLine(n int) *line {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &line{t: c.t, stop: cancel, turns: map[string]int{}, heard: map[uint64]string{}}
 	client := c.dial()
+	c.t.Cleanup(l.end)
 	watching := make(chan struct{})
 	l.done.Go(func() { l.watch(ctx, client, watching) })
 	select {
@@ -46,6 +47,12 @@ func (c *cluster) startLine(n int) *line {
 		l.done.Go(func() { l.wait(ctx, client, owner) })
 	}
 	return l
+}
+
+// end has nobody wait any more.
+func (l *line) end() {
+	l.stop()
+	l.done.Wait()
 }
 
 // wait takes turn after turn.
@@ -197,8 +204,7 @@ func TestNobodyStarvesThroughKills(t *testing.T) {
 		defer l.mu.Unlock()
 		return len(l.granted) >= heard
 	})
-	l.stop()
-	l.done.Wait()
+	l.end()
 	l.check(waiters)
 	t.Logf("%d grants of which %d were heard of, in %v; the slowest takeover took %v", len(l.granted), len(l.heard), took.Round(time.Millisecond), slowest.Round(time.Millisecond))
 }
