@@ -179,22 +179,34 @@ func TestWhatWasSentAndNotHeardOfIsUnknown(t *testing.T) {
 		leader.confirm = hang
 	})
 	for method, call := range calls() {
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-		_, err := call(ctx, follower.leases)
-		if ctx.Err() != nil {
-			t.Errorf("%s: the answer came after the deadline", method)
-		}
-		cancel()
-		<-reached
 		want := lease.CodeOutcomeUnknown
 		if effectOf(method) == wire.Reads {
 			want = lease.CodeUnavailable
 		}
-		wantCode(t, err, effectOf(method), want)
+		wantCode(t, beforeDeadline(t, method, follower, call, reached), effectOf(method), want)
 	}
 	go func() { <-reached; leader.peerStop() }()
 	_, err := follower.leases.Renew(within(t), renewal("k"))
 	wantCode(t, err, wire.Mutates, lease.CodeOutcomeUnknown)
+}
+
+// beforeDeadline has a call that hangs at the leader end at its deadline, and returns
+// what the follower answered just before. On a busy machine an answer may miss the
+// deadline that it was sent before, which does not matter if the next one does not.
+func beforeDeadline(t *testing.T, method string, follower *running, call func(context.Context, leasepb.LeaseServiceClient) (proto.Message, error), reached <-chan struct{}) error {
+	t.Helper()
+	for range 10 {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		_, err := call(ctx, follower.leases)
+		inTime := ctx.Err() == nil
+		cancel()
+		<-reached
+		if inTime {
+			return err
+		}
+	}
+	t.Fatalf("%s: ten answers came after the deadline", method)
+	return nil
 }
 
 // A leader that was cut off does not hear of its end: what was passed on to it ends when

@@ -15,9 +15,12 @@ import (
 )
 
 const (
-	// firstPoll is how long the first poll of a wait stays in line, so that it is known at
-	// once who is in the way.
-	firstPoll = 10 * time.Millisecond
+	// secondPoll is when the first poll of a wait is replaced by a longer one, with which
+	// it is answered, so that it is known at once who is in the way.
+	secondPoll = 10 * time.Millisecond
+	// firstPoll is how long the first poll stays in line if the second one is late: who is
+	// between two polls is passed over.
+	firstPoll = 250 * time.Millisecond
 	// leastPoll is the shortest poll that is worth sending: with less to wait, the wait is
 	// over.
 	leastPoll = 5 * time.Millisecond
@@ -100,7 +103,11 @@ func (w *wait) run(ctx, pollCtx context.Context) (lease.Answer, error) {
 			if err := w.send(pollCtx, length); err != nil {
 				return lease.Answer{}, err
 			}
-			next.Reset(length * 3 / 4)
+			pause := length * 3 / 4
+			if w.sent == 1 {
+				pause = min(pause, secondPoll)
+			}
+			next.Reset(pause)
 			length = lease.MaxPoll
 		case r := <-w.results:
 			w.out--

@@ -197,9 +197,11 @@ func (ls *lines) insert(w *waiter) {
 
 // find returns where in the order w is, or would be.
 func (l *line) find(w *waiter) (int, bool) {
-	return slices.BinarySearchFunc(l.order, w, func(a, b *waiter) int {
-		return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.number, b.number))
-	})
+	return slices.BinarySearchFunc(l.order, w, (*waiter).compare)
+}
+
+func (w *waiter) compare(other *waiter) int {
+	return cmp.Or(cmp.Compare(w.since, other.since), cmp.Compare(w.number, other.number))
 }
 
 // head returns the first in line that has a poll with the leader, of that owner unless

@@ -406,6 +406,7 @@ func TestReleaseToAWaiter(t *testing.T) {
 func TestTheLineEndsWithTheReign(t *testing.T) {
 	inLine(t, 3, func(t *testing.T, c *cluster, l *member) {
 		a, b := l.poll("a", 10*time.Second, 0), l.poll("b", 10*time.Second, 0)
+		time.Sleep(time.Second) // so that nothing of them is in an entry
 		began := time.Now()
 		c.isolate(l)
 		for _, w := range []waiting{a, b} {

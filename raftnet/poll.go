@@ -75,9 +75,26 @@ func waitWithin(ctx context.Context, wait time.Duration) time.Duration {
 	return min(wait, left-min(most, left/10))
 }
 
+// firstPatience is how long the first item of an attempt waits, at most, for an entry
+// that is made for another reason. Whoever has given up a key queues again just when the
+// next one has it and gives it up too: with an entry for each, a handover would be two.
+const firstPatience = 10 * time.Millisecond
+
+// patience returns until when the item of w's that is to be queued can wait for company:
+// somebody before it in line is tried first anyway, so that it decides nothing but
+// whether it repeats an earlier attempt.
+func (w *waiter) patience() time.Time {
+	first := w.line.head("")
+	if w.proposed || first == nil || w.compare(first) < 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(firstPatience)
+}
+
 // propose queues an item of p's own.
 func (ls *lines) propose(p *poll) error {
 	c := newCall(p.ctx, [][]byte{p.body})
+	c.patient = p.waiter.patience()
 	c.items[0].mutation, c.items[0].poll = &p.mutation, p
 	if err := ls.queue.add(c); err != nil {
 		return err

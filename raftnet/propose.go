@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/hashicorp/raft"
 
@@ -79,14 +80,24 @@ func (n *Node) notLeader() error {
 // packLoop packs what waits into entries and proposes them.
 func (n *Node) packLoop() {
 	slots := make(chan struct{}, inFlightEntries)
+	var patient <-chan time.Time
 	for {
 		select {
 		case <-n.ctx.Done():
 			return
 		case <-n.queue.added:
 		case <-n.turned:
+		case <-patient:
 		}
-		for !n.queue.empty() || len(n.spill) > 0 {
+		for {
+			left, waits := n.queue.patience()
+			if len(n.spill) == 0 && (!waits || left > 0) {
+				patient = nil
+				if waits {
+					patient = time.After(left)
+				}
+				break
+			}
 			if n.raft.State() != raft.Leader {
 				n.queue.failAll(n.notLeader())
 				finishAll(n.spill, n.notLeader())

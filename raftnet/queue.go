@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/leasenode/leasenode/lease"
 )
@@ -13,8 +14,12 @@ import (
 type call struct {
 	ctx   context.Context // the caller's: what has not been packed when it ends is dropped
 	items []item
-	left  atomic.Int64
-	done  chan struct{} // closed when all have an outcome
+	// patient is until when the items need no entry of their own: they travel with the
+	// next that is packed for another reason, and get one at that moment if there is none.
+	// The zero time is at once.
+	patient time.Time
+	left    atomic.Int64
+	done    chan struct{} // closed when all have an outcome
 }
 
 // item is one mutation of a call, or a tick if it has none.
@@ -86,6 +91,11 @@ type queue struct {
 	items  []*item
 	bytes  int
 	closed bool
+	// urgent is how many of items are of calls that are not patient, and until is when the
+	// first of the patient ones ends its patience, or earlier: that of one that was
+	// dropped counts still, so that whatever takes its place waits no longer than it.
+	urgent int
+	until  time.Time
 }
 
 func newQueue() *queue { return &queue{added: make(chan struct{}, 1)} }
@@ -104,12 +114,22 @@ func (q *queue) add(c *call) error {
 	if q.bytes+size > maxQueueBytes {
 		return &lease.ExhaustedError{Resource: "bytes of waiting requests", Limit: maxQueueBytes}
 	}
-	for i := range c.items {
-		q.items = append(q.items, &c.items[i])
-	}
+	q.append(c)
 	q.bytes += size
 	signal(q.added)
 	return nil
+}
+
+func (q *queue) append(c *call) {
+	for i := range c.items {
+		q.items = append(q.items, &c.items[i])
+	}
+	switch {
+	case c.patient.IsZero():
+		q.urgent += len(c.items)
+	case q.until.IsZero() || c.patient.Before(q.until):
+		q.until = c.patient
+	}
 }
 
 // take removes items from the front until their bodies have most bytes, and marks
@@ -125,6 +145,9 @@ func (q *queue) take(most int) []*item {
 		}
 		n++
 		q.bytes -= len(it.body)
+		if it.call.patient.IsZero() {
+			q.urgent--
+		}
 		if it.call.ctx.Err() != nil || !it.state.CompareAndSwap(waiting, packed) {
 			continue
 		}
@@ -134,7 +157,7 @@ func (q *queue) take(most int) []*item {
 	clear(q.items[:n])
 	q.items = q.items[n:]
 	if len(q.items) == 0 {
-		q.items = nil
+		q.items, q.until = nil, time.Time{}
 	}
 	return taken
 }
@@ -143,7 +166,7 @@ func (q *queue) take(most int) []*item {
 func (q *queue) failAll(err error) {
 	q.mu.Lock()
 	items := q.items
-	q.items, q.bytes = nil, 0
+	q.items, q.bytes, q.urgent, q.until = nil, 0, 0, time.Time{}
 	q.mu.Unlock()
 	for _, it := range items {
 		if it.state.CompareAndSwap(waiting, packed) {
@@ -157,14 +180,17 @@ func (q *queue) closeWith(last *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
-	for i := range last.items {
-		q.items = append(q.items, &last.items[i])
-	}
+	q.append(last)
 	signal(q.added)
 }
 
-func (q *queue) empty() bool {
+// patience returns how long what waits has no need of an entry of its own, and whether
+// anything waits.
+func (q *queue) patience() (left time.Duration, waits bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.items) == 0
+	if q.urgent > 0 || len(q.items) == 0 {
+		return 0, q.urgent > 0
+	}
+	return time.Until(q.until), true
 }

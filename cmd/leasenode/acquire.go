@@ -91,6 +91,9 @@ func (q *acquisition) run(ctx context.Context) error {
 	return q.app.withCluster(func(c cluster) error {
 		answer, err := q.poll(ctx, c)
 		if errors.Is(err, lease.ErrOutcomeUnknown) {
+			if q.wait > 0 && ctx.Err() != nil {
+				err = &givenUpError{key: q.req.Key, cause: context.Cause(ctx), err: err}
+			}
 			return &attemptError{requestID: q.req.RequestID, err: err}
 		}
 		if lease.CodeOf(err) == lease.CodeHeld && q.wait == 0 {
@@ -102,6 +105,20 @@ func (q *acquisition) run(ctx context.Context) error {
 		return q.app.show(recordOf(answer.Record, answer.Remaining), func(w io.Writer) { q.app.granted(w, answer, q.req.TTL) })
 	})
 }
+
+// givenUpError says that a wait was ended by who asked for it. The line is left then, but
+// the grant may have been on its way.
+type givenUpError struct {
+	key   string
+	cause error
+	err   error
+}
+
+func (e *givenUpError) Error() string {
+	return fmt.Sprintf("%v while waiting for %q, which may have been granted in that instant", e.cause, e.key)
+}
+
+func (e *givenUpError) Unwrap() error { return e.err }
 
 // poll tries until the key is granted, the wait is over, or trying again is of no
 // use. Every try has the same request id, so an unanswered one can do no harm.

@@ -120,11 +120,12 @@ func TestInterrupt(t *testing.T) {
 		fault leasetest.Fault
 		args  []string
 		code  int
+		said  string
 	}{
-		{"no answer", leasetest.Fault{DelayAfter: time.Hour}, []string{"release", "k", "--owner", "first", "--epoch", "1"}, exitUnavailable},
-		{"bare cancellation", leasetest.Fault{Err: context.Canceled}, []string{"release", "k", "--owner", "first", "--epoch", "1"}, exitUnavailable},
-		{"waiting", leasetest.Fault{}, []string{"acquire", "k", "--owner", "second", "--wait", "1m"}, exitHeld},
-		{"waiting, not heard", leasetest.Fault{LoseAnswer: true}, []string{"acquire", "k", "--owner", "second", "--wait", "1m"}, exitUnavailable},
+		{"no answer", leasetest.Fault{DelayAfter: time.Hour}, []string{"release", "k", "--owner", "first", "--epoch", "1"}, exitUnavailable, "outcome unknown"},
+		{"bare cancellation", leasetest.Fault{Err: context.Canceled}, []string{"release", "k", "--owner", "first", "--epoch", "1"}, exitUnavailable, "outcome unknown"},
+		{"waiting", leasetest.Fault{}, []string{"acquire", "k", "--owner", "second", "--wait", "1m"}, exitHeld, `held by "first"`},
+		{"waiting, not heard", leasetest.Fault{LoseAnswer: true}, []string{"acquire", "k", "--owner", "second", "--wait", "1m"}, exitUnavailable, `Ctrl-C while waiting for "k", which may have been granted in that instant; repeat the command with --request-id `},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -137,6 +138,9 @@ func TestInterrupt(t *testing.T) {
 				start := time.Now()
 				got := invocation{cluster: fakeCluster{Store: store}, ctx: ctx}.run(c.args...)
 				check(t, "code", got.code, c.code)
+				if !strings.Contains(got.stderr, c.said) {
+					t.Errorf("no %q in %q", c.said, got.stderr)
+				}
 				if took := time.Since(start); took > 3*time.Second {
 					t.Errorf("ended %v after the interrupt", took-3*time.Second)
 				}

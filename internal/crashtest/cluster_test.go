@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -109,14 +110,19 @@ func newCluster(t *testing.T, n int) *cluster {
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
+// freeAddr returns an address whose port was free just now, below the range from which
+// the system takes ports for connections: in that, it would soon be another's.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
+		if ln, err := net.Listen("tcp", addr); err == nil {
+			_ = ln.Close()
+			return addr
+		}
 	}
-	defer ln.Close()
-	return ln.Addr().String()
+	t.Fatal("no port is free")
+	return ""
 }
 
 func startCluster(t *testing.T, n int) *cluster {

@@ -64,7 +64,6 @@ func leaders() []Mutant {
 		{
 			Name: "batch-stamped-when-it-opens", Rule: "the reading is taken after the last mutation has joined",
 			Edits: []Edit{
-				{propose, "\t\"fmt\"\n", "\t\"fmt\"\n\t\"time\"\n"},
 				{propose, "\t\t\tselect {\n\t\t\tcase <-n.ctx.Done():\n\t\t\t\treturn\n\t\t\tcase slots <-", "\t\t\topened := n.cfg.Clock.Monotonic()\n\t\t\tselect {\n\t\t\tcase <-n.ctx.Done():\n\t\t\t\treturn\n\t\t\tcase slots <-"},
 				{propose, "n.proposeEntry(func() {", "n.proposeEntry(opened, func() {"},
 				{propose, "proposeEntry(done func()) {", "proposeEntry(opened time.Duration, done func()) {"},
