@@ -25,12 +25,12 @@ func (s *stage) release(i int, key, owner string, epoch uint64) {
 	time.Sleep(20 * time.Millisecond) // it is in the leader's log
 }
 
-// A key is handed over to who waits, in an entry that takes long: meanwhile two more
+// A key is handed over to who waits, in an entry that the leader's disk takes long to write: meanwhile two more
 // polls have come. The lease is counted from the sending of the poll that the entry has.
 func TestAHandOverThatTakesLong(t *testing.T) {
 	play(t, 3, nil, func(s *stage) {
 		// Polls are sent 375 ms apart, and a lease of 2 s is fenced 400 ms before its end.
-		const ttl, hold = 2 * time.Second, 850 * time.Millisecond
+		const ttl, hold = 2 * time.Second, time.Second
 		leader := s.leader()
 		h, shut := s.holder(0, ttl)
 		defer shut()
@@ -49,10 +49,10 @@ func TestAHandOverThatTakesLong(t *testing.T) {
 			got <- l
 		})
 		time.Sleep(time.Second)
-		s.oneWay(leader, away, nemesis.LinkState{Cut: true})
+		s.disk(leader, nemesis.DiskHanging)
 		s.release(leader, "k", "before", before.Record.Epoch)
 		time.Sleep(hold)
-		s.oneWay(leader, away, nemesis.LinkState{})
+		s.disk(leader, nemesis.DiskHealthy)
 		first := <-got
 		if first == nil {
 			return
