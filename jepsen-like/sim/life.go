@@ -199,16 +199,21 @@ func (l *life) leading() (term float64, leads bool) {
 	if elected == nil || !(*elected)() {
 		return 0, false
 	}
+	return l.term(), true
+}
+
+// term is the term that a process says it is in, 0 if it says nothing.
+func (l *life) term() float64 {
 	families, err := l.registry.Gather()
 	if err != nil {
-		return 0, true
+		return 0
 	}
 	for _, family := range families {
 		if family.GetName() == "leasenode_term" {
-			return family.GetMetric()[0].GetGauge().GetValue(), true
+			return family.GetMetric()[0].GetGauge().GetValue()
 		}
 	}
-	return 0, true
+	return 0
 }
 
 // event notes an event of m.

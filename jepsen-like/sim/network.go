@@ -49,7 +49,9 @@ type network struct {
 type way struct {
 	state nemesis.LinkState // guarded by the network's mutex
 	cut   atomic.Bool       // is state.Cut
-	reset *time.Timer
+	// refuses says that the machine at its end seems to have nobody listening.
+	refuses bool // guarded by the network's mutex
+	reset   *time.Timer
 }
 
 // A healthy network takes from leastLatency to mostLatency for each message.
@@ -121,6 +123,23 @@ func (n *network) resetAgainLocked(r route, every time.Duration) {
 		}
 		n.resetAgainLocked(r, every)
 	})
+}
+
+// refuse has a and b refuse each other's connections, as a firewall does, and resets those
+// that they have; or lets them connect again.
+func (n *network) refuse(a, b host, refuses bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := route{a, b}
+	n.wayLocked(r).refuses, n.wayLocked(r.back()).refuses = refuses, refuses
+	if !refuses {
+		return
+	}
+	for w := range n.conns {
+		if w.along(r) {
+			w.resetLocked(syscall.ECONNRESET)
+		}
+	}
 }
 
 // down ends what a host has: its listeners refuse, its connections are reset.
@@ -205,7 +224,7 @@ func (n *network) connect(r route, addr string) (net.Conn, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	ln := n.listeners[addr]
-	if ln == nil {
+	if ln == nil || n.wayLocked(r).refuses {
 		return nil, syscall.ECONNREFUSED
 	}
 	w := newWire(n, r, addr)

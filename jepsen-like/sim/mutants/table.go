@@ -1,8 +1,10 @@
 package mutants
 
+import "slices"
+
 // Table returns all mutants.
 func Table() []Mutant {
-	return append(append(rules(), leaders()...), append(identities(), holders()...)...)
+	return slices.Concat(rules(), leaders(), identities(), holders(), waits(), failovers())
 }
 
 // rules are mutants of the state machine.
