@@ -126,20 +126,25 @@ func (n *network) resetAgainLocked(r route, every time.Duration) {
 }
 
 // refuse has a and b refuse each other's connections, as a firewall does, and resets those
-// that they have; or lets them connect again.
-func (n *network) refuse(a, b host, refuses bool) {
+// that they have.
+func (n *network) refuse(a, b host) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r := route{a, b}
-	n.wayLocked(r).refuses, n.wayLocked(r.back()).refuses = refuses, refuses
-	if !refuses {
-		return
-	}
+	n.wayLocked(r).refuses, n.wayLocked(r.back()).refuses = true, true
 	for w := range n.conns {
 		if w.along(r) {
 			w.resetLocked(syscall.ECONNRESET)
 		}
 	}
+}
+
+// letIn ends what refuse began.
+func (n *network) letIn(a, b host) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := route{a, b}
+	n.wayLocked(r).refuses, n.wayLocked(r.back()).refuses = false, false
 }
 
 // down ends what a host has: its listeners refuse, its connections are reset.

@@ -77,9 +77,9 @@ func TestOneLinkThatRefuses(t *testing.T) {
 		play(t, n, nil, func(s *stage) {
 			leader, term := s.settled()
 			follower := (leader + 1) % n
-			s.network.refuse(host(leader), host(follower), true)
+			s.network.refuse(host(leader), host(follower))
 			s.quietFor(20*time.Second, term)
-			s.network.refuse(host(leader), host(follower), false)
+			s.network.letIn(host(leader), host(follower))
 			s.quietFor(5*time.Second, term)
 			if _, err := s.acquire(leader, fmt.Sprint("after ", n), "o", lease.MinTTL); err != nil && !s.t.Failed() {
 				s.t.Errorf("it led all the time: %v", err)
