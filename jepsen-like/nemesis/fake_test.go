@@ -63,7 +63,10 @@ func (c *target) Kill(node int) error {
 }
 
 func (c *target) Start(node int) error {
-	if c.down[node] {
+	c.mu.Lock()
+	down := c.down[node]
+	c.mu.Unlock()
+	if down {
 		c.do(func() { c.down[node] = false }, "start %d", node)
 	}
 	return nil
