@@ -105,14 +105,19 @@ func doctoredWatches() map[string]doctor {
 		return all
 	}
 	return map[string]doctor{
-		"a gap":                         watch(oneWatcher, dropped(lease.Forgotten, 1)),
-		"a gap for all":                 watch(bothWatches, dropped(lease.Forgotten, 1)),
-		"a renewal is missing":          watch(oneWatcher, dropped(lease.Renewed, 1)),
-		"the last is missing for all":   watch(bothWatches, dropped(lease.Released, 3)),
-		"a repeat":                      watch(oneWatcher, after(lease.Renewed, 1, history.Watched{Event: "renewed"})),
-		"out of order":                  watch(oneWatcher, swapped),
-		"an end is missing":             watch(oneWatcher, dropped(lease.Expired, 2)),
-		"an end is missing for all":     watch(bothWatches, dropped(lease.Expired, 2)),
+		"a gap":                       watch(oneWatcher, dropped(lease.Forgotten, 1)),
+		"a gap for all":               watch(bothWatches, dropped(lease.Forgotten, 1)),
+		"a renewal is missing":        watch(oneWatcher, dropped(lease.Renewed, 1)),
+		"the last is missing for all": watch(bothWatches, dropped(lease.Released, 3)),
+		"a repeat":                    watch(oneWatcher, after(lease.Renewed, 1, history.Watched{Event: "renewed"})),
+		"out of order":                watch(oneWatcher, swapped),
+		"an end is missing":           watch(oneWatcher, dropped(lease.Expired, 2)),
+		"an end is missing for all":   watch(bothWatches, dropped(lease.Expired, 2)),
+		"the last end is missing for all": all(without(11), without(12), without(13), without(14), func(r *history.Run) {
+			r.Stored, r.Records[0] = r.Stored[:5], rec("b", 2, 1605*ms, 1)
+		}, watch(bothWatches, func(all []history.Watched) []history.Watched {
+			return slices.Delete(all, where(all, lease.Expired, 2), where(all, lease.Released, 3)+1)
+		})),
 		"an end twice":                  watch(bothWatches, after(lease.Expired, 2, history.Watched{Event: "expired"})),
 		"an end after a release":        watch(bothWatches, after(lease.Released, 1, history.Watched{Event: "expired", Index: 15, At: at(605 * ms)})),
 		"an end after the last release": watch(bothWatches, after(lease.Released, 3, history.Watched{Event: "expired", Index: 18, At: at(3200 * ms)})),
