@@ -146,19 +146,7 @@ func stopsItself(s *scene) bool {
 
 func differsUnnoticed(s *scene) bool {
 	s.acquireMany(0, 150)
-	differs := false
-	c := []lease.Store{s.client(0), s.client(1), s.client(2)}
-	var count [3]int
 	s.eventually("all have applied what they have", func() bool {
-		differs = false
-		for i := range c {
-			page, err := c[i].List(s.within(), lease.ListRequest{Consistency: lease.Stale, PageSize: lease.MaxPageSize})
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			differs = differs || i > 0 && len(page.Answers) != count[0]
-			count[i] = len(page.Answers)
-		}
 		status, err := s.client().Status(s.within())
 		if err != nil {
 			s.t.Fatal(err)
@@ -169,6 +157,16 @@ func differsUnnoticed(s *scene) bool {
 		}
 		return len(applied) == 1
 	})
+	differs := false
+	var count [3]int
+	for i := range count {
+		page, err := s.client(i).List(s.within(), lease.ListRequest{Consistency: lease.Stale, PageSize: lease.MaxPageSize})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		count[i] = len(page.Answers)
+		differs = differs || count[i] != count[0]
+	}
 	for _, n := range s.nodes {
 		if n.Err() != nil {
 			s.t.Errorf("a node has noticed: %v", n.Err())
