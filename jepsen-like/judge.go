@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/leasenode/leasenode/jepsen-like/check"
@@ -109,13 +110,20 @@ type ending struct {
 	verdict check.Verdict
 	warned  []string
 	ended   bool // before its time
-	bound   time.Duration
-	repeat  string // the command line that does it again
+	// unjudged is why not all that there was could be judged; nil if it was.
+	unjudged error
+	bound    time.Duration
+	repeat   string // the command line that does it again
 }
 
 // tell tells the end of a run.
 func tell(w io.Writer, e ending) {
-	fmt.Fprintf(w, "\n%s", e.verdict.Summary())
+	summary := e.verdict.Summary()
+	if e.unjudged != nil && e.verdict.Status() == check.Pass {
+		_, checks, _ := strings.Cut(summary, "\n")
+		summary = fmt.Sprintf("NOT JUDGED: %v\n%s", e.unjudged, checks)
+	}
+	fmt.Fprintf(w, "\n%s", summary)
 	if e.ended {
 		fmt.Fprintln(w, "note: it was ended before its time: judged is what there was")
 	}

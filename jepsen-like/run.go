@@ -37,7 +37,7 @@ func chaos(ctx context.Context, p process, c campaign) error {
 	if err != nil {
 		return errors.Join(broke, err)
 	}
-	tell(p.stdout, ending{dir: c.out, run: r.run, verdict: v, warned: r.warned, ended: r.ended, bound: c.bound, repeat: c.repeat})
+	tell(p.stdout, ending{dir: c.out, run: r.run, verdict: v, warned: r.warned, ended: r.ended, unjudged: broke, bound: c.bound, repeat: c.repeat})
 	if broke != nil && v.Status() != check.Fail {
 		return broke
 	}

@@ -154,7 +154,7 @@ epoch  1
 `)
 	check(t, "renew", i.run("renew", "k", "--owner", "the owner", "--epoch", "1", "--ttl", "1m").stdout, "k is still yours: epoch 1, 1m left\n")
 	check(t, "forget", i.run("forget", "k", "--owner", "the owner", "--epoch", "1").stdout, "k: whatever was written up to epoch 1 counts as erased\n")
-	check(t, "release", i.run("release", "k", "--owner", "the owner", "--epoch", "1").stdout, "k is free: epoch 1 was released\n")
+	check(t, "release", i.run("release", "k", "--owner", "the owner", "--epoch", "1").stdout, "k is given back: epoch 1 was released\n")
 	check(t, "release again", i.run("release", "k", "--owner", "the owner", "--epoch", "1").stdout, "k was free already: epoch 1 was over\n")
 	check(t, "get after the end", i.run("get", "k").stdout, `key         k
 state       free

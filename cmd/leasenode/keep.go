@@ -73,7 +73,7 @@ somebody else, the answer is "lost" and the exit code 4, and nothing changes.`,
 			if answer.Changed && to != "" {
 				fmt.Fprintf(w, "%s is handed over to %s: epoch %d was released\n", cell(req.Key), cell(to), req.Epoch)
 			} else if answer.Changed {
-				fmt.Fprintf(w, "%s is free: epoch %d was released\n", cell(req.Key), req.Epoch)
+				fmt.Fprintf(w, "%s is given back: epoch %d was released\n", cell(req.Key), req.Epoch)
 			} else {
 				fmt.Fprintf(w, "%s was free already: epoch %d was over\n", cell(req.Key), req.Epoch)
 			}
