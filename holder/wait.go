@@ -53,6 +53,7 @@ type wait struct {
 type polled struct {
 	number int
 	target target
+	length time.Duration
 	began  time.Time
 	sentAt time.Duration // on the clock of who asks, if it has one
 	resp   *leasepb.AcquireResponse
@@ -111,24 +112,41 @@ func (w *wait) run(ctx, pollCtx context.Context) (lease.Answer, error) {
 			length = lease.MaxPoll
 		case r := <-w.results:
 			w.out--
-			if r.number < w.attempt { // of an attempt that is over
-				continue
+			if r.number >= w.attempt { // else it is of an attempt that is over
+				answer, err, done := w.take(ctx, r)
+				if done {
+					return answer, err
+				}
+				w.plan(next, r)
 			}
-			answer, err, done := w.take(ctx, r)
-			if done {
-				return answer, err
-			}
-			switch {
-			case r.number < w.sent:
-			case w.failures > 0:
-				next.Reset(w.pause())
-			case time.Until(w.end) < leastPoll:
-				return lease.Answer{}, w.held
+			if w.out == 0 && time.Until(w.end) < leastPoll { // the timer may have run out before
+				return lease.Answer{}, w.over()
 			}
 		case <-ctx.Done():
 			return w.giveUp(ctx)
 		}
 	}
+}
+
+// plan sets when the next poll is sent after r ended without a grant: before its time if
+// there is no poll at the leader now. One that ends early was replaced there by an earlier
+// one, which was on its way for longer and ends soon.
+func (w *wait) plan(next *time.Timer, r polled) {
+	switch {
+	case r.number < w.sent:
+	case w.failures > 0:
+		next.Reset(w.pause())
+	case time.Since(r.began) < r.length/2:
+		next.Reset(secondPoll)
+	}
+}
+
+// over returns the error for a wait that is over.
+func (w *wait) over() error {
+	if w.held == nil || w.failures > 0 {
+		return errWaitOver
+	}
+	return w.held
 }
 
 // send sends the next poll.
@@ -145,7 +163,7 @@ func (w *wait) send(life context.Context, length time.Duration) error {
 		return err
 	}
 	w.out++
-	r := polled{number: w.sent, target: target}
+	r := polled{number: w.sent, target: target, length: length}
 	w.polls.Go(func() {
 		defer done()
 		ctx, cancel := context.WithTimeout(life, length+pollSlack)

@@ -182,6 +182,59 @@ func TestAWaitOutlivesItsLeader(t *testing.T) {
 	})
 }
 
+// The wait ends at its end, also if the last that is heard of it is that an old poll has
+// had no answer.
+func TestAWaitEndsThoughAnOldPollEndsLast(t *testing.T) {
+	node, _ := liveNode(t)
+	began := time.Now()
+	node.fault = func(ctx context.Context, n int, serve serveCall) (any, error) {
+		switch {
+		case n == 1: // the leader hears of it and answers no more
+			<-ctx.Done()
+			return nil, ctx.Err()
+		case time.Since(began) < 2*time.Second:
+			return nil, wire.StatusOf(lease.ErrUnavailable, wire.Leader{}).Err()
+		}
+		return serve()
+	}
+	ctx := within(t, long)
+	_, err := dial(t, node).Acquire(ctx, lease.AcquireRequest{Key: "k", Owner: "o", TTL: 10 * time.Second, Wait: time.Second})
+	if lease.CodeOf(err) != lease.CodeHeld || ctx.Err() != nil {
+		t.Errorf("after %v: %v", time.Since(began), err)
+	}
+}
+
+// A poll that ends early has been replaced at the leader by one that was sent before it:
+// the next is sent soon, so that the place is not without one for long.
+func TestAPollThatWasReplacedIsFollowedSoon(t *testing.T) {
+	node, store := liveNode(t)
+	third := make(chan struct{})
+	node.fault = func(_ context.Context, n int, serve serveCall) (any, error) {
+		switch n {
+		case 2:
+			return nil, wire.StatusOf(&lease.HeldError{Record: lease.Record{Key: "k", Owner: "first", Epoch: 1}, Place: 1}, wire.Leader{}).Err()
+		case 3:
+			close(third)
+		}
+		return serve()
+	}
+	done := make(chan error, 1)
+	client := dial(t, node)
+	go func() {
+		_, err := client.Acquire(within(t, long), lease.AcquireRequest{Key: "k", Owner: "o", TTL: 10 * time.Minute, Wait: long})
+		done <- err
+	}()
+	select {
+	case <-third:
+	case <-time.After(5 * time.Second): // in its time it would be sent after 7.5 s
+		t.Error("the next poll is not sent")
+	}
+	releaseFirst(t, store)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 // However many wait, all are in line, and the other calls of a process are served.
 func TestPollsDoNotHoldUpOthers(t *testing.T) {
 	node, _ := liveNode(t)

@@ -118,18 +118,23 @@ func (ls *lines) plan(items []*item, current func(key string) (fsm.View, error))
 			}
 			planned = append(planned, it)
 		case m.Op == lease.OpRelease && it.to != "":
+			if !speaksFor(m, current) { // who owns nothing decides nothing
+				planned = append(planned, it)
+				if l != nil {
+					try(l, l.head(""), byRelease)
+				}
+				continue
+			}
 			var w *waiter
 			if l != nil {
 				w = l.head(it.to)
 			}
-			if w == nil && speaksFor(m, current) {
+			if w == nil {
 				it.finish(lease.Outcome{Err: &lease.InvalidError{Field: "to", Problem: fmt.Sprintf("is %.80q, who does not wait for the key", it.to), Limit: "an owner who waits for it now"}})
 				continue
 			}
 			planned = append(planned, it)
-			if l != nil {
-				try(l, w, byTo)
-			}
+			try(l, w, byTo)
 		case m.Op == lease.OpRelease && l != nil:
 			planned = append(planned, it)
 			try(l, l.head(""), byRelease)

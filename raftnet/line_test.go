@@ -401,6 +401,31 @@ func TestReleaseToAWaiter(t *testing.T) {
 	})
 }
 
+// Who does not own the key cannot say who is next, though nobody owns it any more.
+func TestAStrangersReleaseHandsOverToNobody(t *testing.T) {
+	inLine(t, 3, func(t *testing.T, _ *cluster, l *member) {
+		end := time.Now().Add(lineTTL)
+		time.Sleep(lineTTL - 6*time.Second)
+		first, last := l.poll("first", 10*time.Second, 0), l.poll("last", 10*time.Second, 0)
+		time.Sleep(time.Until(end.Add(-50 * time.Millisecond)))
+		done := make(chan struct{})
+		for range 8 {
+			go func() {
+				for ; time.Since(end) < 50*time.Millisecond; time.Sleep(200 * time.Microsecond) {
+					_, _ = l.ReleaseTo(context.Background(), release("stranger", 1), "last")
+				}
+				done <- struct{}{}
+			}()
+		}
+		first.granted(t, "first", 2)
+		for range 8 {
+			<-done
+		}
+		last.pending(t, "last")
+		last.cancel()
+	})
+}
+
 // When the leader changes, those who wait are told that nothing was done; at the next
 // leader their place is by how long they have waited.
 func TestTheLineEndsWithTheReign(t *testing.T) {
