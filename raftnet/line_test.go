@@ -407,11 +407,11 @@ func TestAStrangersReleaseHandsOverToNobody(t *testing.T) {
 		end := time.Now().Add(lineTTL)
 		time.Sleep(lineTTL - 6*time.Second)
 		first, last := l.poll("first", 10*time.Second, 0), l.poll("last", 10*time.Second, 0)
-		time.Sleep(time.Until(end.Add(-50 * time.Millisecond)))
+		time.Sleep(time.Until(end.Add(-2 * time.Millisecond)))
 		done := make(chan struct{})
 		for range 8 {
 			go func() {
-				for ; time.Since(end) < 50*time.Millisecond; time.Sleep(200 * time.Microsecond) {
+				for ; time.Since(end) < 10*time.Millisecond; time.Sleep(10 * time.Microsecond) {
 					_, _ = l.ReleaseTo(context.Background(), release("stranger", 1), "last")
 				}
 				done <- struct{}{}
