@@ -18,8 +18,9 @@ const (
 	// that nobody else can have been before, and futurePause how long between.
 	futureTries = 5
 	futurePause = 200 * time.Millisecond
-	// listBytes is how large a message of a listing is, about.
-	listBytes = 256 << 10
+	// listBytes is how large a message of a listing is, about. gRPC keeps a few of them for
+	// each client that does not read, in buffers of 32 KiB, or of 1 MiB for larger ones.
+	listBytes = 24 << 10
 )
 
 // start returns the index after which the events are to come.

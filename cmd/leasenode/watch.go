@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -68,6 +70,7 @@ func (a *app) watch(ctx context.Context, req lease.WatchRequest) error {
 		defer cancel(nil)
 		patience := time.AfterFunc(a.timeout, func() { cancel(errNoBeginning) })
 		defer patience.Stop()
+		listed := watchListing{}
 		for u, err := range c.Watch(ctx, req) {
 			patience.Stop()
 			switch {
@@ -76,7 +79,7 @@ func (a *app) watch(ctx context.Context, req lease.WatchRequest) error {
 			case err != nil:
 				return &readError{err}
 			}
-			for line := range watchLines(u) {
+			for line := range listed.lines(u) {
 				if err := a.showLine(line); err != nil {
 					return err
 				}
@@ -103,19 +106,32 @@ const (
 	syncedWord  = "synced"  // it is complete
 )
 
-// watchLines returns what there is to print of u.
-func watchLines(u lease.WatchUpdate) iter.Seq[watchLine] {
+// watchListing is a listing as far as it has come: of a key that comes again the last
+// record counts, and what is held is known when it is complete.
+type watchListing map[string]lease.Record
+
+// lines returns what there is to print of u.
+func (l watchListing) lines(u lease.WatchUpdate) iter.Seq[watchLine] {
 	return func(yield func(watchLine) bool) {
-		if u.Reset && !yield(watchLine{kind: listingWord}) {
-			return
-		}
-		for _, r := range u.Records {
-			if !yield(watchLine{kind: heldWord, record: r}) {
+		if u.Reset {
+			clear(l)
+			if !yield(watchLine{kind: listingWord}) {
 				return
 			}
 		}
-		if u.Synced && !yield(watchLine{kind: syncedWord, at: u.Now, index: u.Position.Index, position: u.Position}) {
-			return
+		for _, r := range u.Records {
+			l[r.Key] = r
+		}
+		if u.Synced {
+			for _, key := range slices.Sorted(maps.Keys(l)) {
+				if r := l[key]; !r.OverAt(u.Now) && !yield(watchLine{kind: heldWord, record: r}) {
+					return
+				}
+			}
+			clear(l)
+			if !yield(watchLine{kind: syncedWord, at: u.Now, index: u.Position.Index, position: u.Position}) {
+				return
+			}
 		}
 		for i, e := range u.Events {
 			line := watchLine{kind: e.Kind.String(), record: e.Record, index: e.Index, at: e.At}

@@ -42,7 +42,12 @@ func toldUpdates() []lease.WatchUpdate {
 		return lease.Event{Kind: kind, Index: index, At: lease.InstantOfMillis(5), Record: lease.Record{Key: "k", Owner: "an owner", Epoch: 3, LeaseUntil: lease.InstantOfMillis(7), ForgottenAtEpoch: 2, Attributes: map[string]string{"a": "b"}}}
 	}
 	return []lease.WatchUpdate{
-		{Reset: true, Records: []lease.Record{{Key: "k", Owner: "o", Epoch: 2, LeaseUntil: lease.InstantOfMillis(6)}}},
+		{Reset: true, Records: []lease.Record{
+			{Key: "over", Owner: "o", Epoch: 1, LeaseUntil: lease.InstantOfMillis(4)},
+			{Key: "released", Owner: "o", Epoch: 1, LeaseUntil: lease.InstantOfMillis(9)},
+			{Key: "k", Owner: "before", Epoch: 1, LeaseUntil: lease.InstantOfMillis(9)},
+		}},
+		{Records: []lease.Record{{Key: "k", Owner: "o", Epoch: 2, LeaseUntil: lease.InstantOfMillis(6)}, {Key: "released", Owner: "o", Epoch: 1, LeaseUntil: lease.InstantOfMillis(3)}}},
 		{Synced: true, Position: at(9), Now: lease.InstantOfMillis(4)},
 		{Position: at(10)},
 		{Events: []lease.Event{event(lease.Expired, 11), event(lease.Acquired, 11), event(lease.Renewed, 12)}, Position: at(12)},
