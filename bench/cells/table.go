@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/leasenode/leasenode/bench/client"
 	"github.com/leasenode/leasenode/bench/measure"
 	"github.com/leasenode/leasenode/bench/report"
 )
@@ -138,7 +137,7 @@ func waitCell(clusters Clusters, opened *closers, p waitPlan) cell {
 	return cell{
 		work: "handover", clients: p.callers, end: measure.CutOff, warmWindows: p.warmWindows, sides: waiters(clusters, opened, p.callers),
 		rows: []rowPlan{{
-			work: "one key handed over (etcd: concurrency.Mutex; leasenode: " + client.WaitingNote + ")", unit: report.PerSecond, value: rate,
+			work: "one key handed over (etcd: concurrency.Mutex; leasenode: Acquire with a wait)", unit: report.PerSecond, value: rate,
 			from: onlyEtcd, goals: []report.Goal{atLeast(report.Etcd, 20)},
 		}},
 	}
