@@ -41,6 +41,7 @@ type watch struct {
 	request lease.WatchRequest
 	wants   feed.Selection
 	sent    lease.Position // the last that was sent
+	began   feed.Head      // where a watch from now on begins
 	// open is the log entry of which more is to be sent; 0 for none.
 	open uint64
 }
@@ -108,10 +109,17 @@ func (w *watch) run(ctx context.Context) error {
 		return err
 	}
 	defer watcher.Close()
-	if w.request.Sync { // what was sent last is the end of the listing
-		return w.follow(ctx, watcher, time.Now())
+	switch {
+	case w.request.After != (lease.Position{}):
+		return w.follow(ctx, watcher, time.Time{})
+	case !w.request.Sync: // with it, what was sent last is the end of the listing
+		// Whoever has no position yet gets one first: who loses the stream in the midst of an
+		// entry goes on from there.
+		if err := w.sendBatch(feed.Batch{Index: w.began.Index, Now: w.began.Now}, true); err != nil {
+			return err
+		}
 	}
-	return w.follow(ctx, watcher, time.Time{})
+	return w.follow(ctx, watcher, time.Now())
 }
 
 // follow sends what watcher reads. sent is when the last message was sent; zero if none

@@ -38,7 +38,8 @@ func (w *watch) start(ctx context.Context) (uint64, error) {
 	if w.request.Sync {
 		return w.list(ctx)
 	}
-	return w.feed.Head().Index, nil
+	w.began = w.feed.Head()
+	return w.began.Index, nil
 }
 
 // latest returns how far the leader is, so that a watch from now on does not begin with

@@ -3,6 +3,7 @@ package history
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasenode/leasenode/lease"
@@ -55,6 +56,13 @@ func (op *Op) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*op = Op(shape.plainOp)
+	// What no judge knows would pass unseen.
+	if !slices.Contains([]Outcome{OK, Held, Lost, Unavailable, Unknown, Invalid, Exhausted}, op.Outcome) {
+		return fmt.Errorf("operation %d: there is no outcome %q", op.ID, op.Outcome)
+	}
+	if !slices.Contains([]Kind{Acquire, Renew, Release, Forget, Get, GetStale}, op.Kind) {
+		return fmt.Errorf("operation %d: there is no kind %q", op.ID, op.Kind)
+	}
 	if shape.Record != nil {
 		op.Record = lease.Record(*shape.Record)
 	}

@@ -162,3 +162,13 @@ type failing struct{ err error }
 func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
 var _ io.Writer = failing{}
+
+// A word that no judge knows would be judged by nobody.
+func TestUnknownWordsAreRefused(t *testing.T) {
+	for _, op := range []string{`"kind":"get","outcome":"OK"`, `"kind":"steal","outcome":"ok"`} {
+		text := `{"op":{"id":7,"client":"c","key":"k","call":1,"return":2,` + op + `}}`
+		if _, err := history.Read(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "operation 7") {
+			t.Errorf("%s: %v", op, err)
+		}
+	}
+}
