@@ -159,10 +159,28 @@ func nearMisses() map[string]doctor {
 		"operations that were not done": add(history.Op{Client: "d", Kind: history.Acquire, Owner: "d", TTL: time.Second, Call: 100 * ms, Return: 200 * ms, Outcome: history.Unavailable}),
 		"a stale read of long ago":      op(7, func(o *history.Op) { o.Record, o.Now, o.Remaining = rec("a", 1, 1005*ms, 0), at(5*ms), time.Second }),
 		"a stale read of nothing":       op(7, func(o *history.Op) { o.Record, o.Now, o.Remaining = lease.Record{Key: "k"}, at(0), 0 }),
+		"a read of a leader whose clock was lost with it": readAndRelease(
+			read{call: 3400 * ms, now: 3420 * ms}, release{call: 3495 * ms, now: 3400 * ms}),
 		"a clock that is fast within the rate": func(r *history.Run) {
 			op(14, func(o *history.Op) { o.Now = at(3318 * ms) })(r)
 		},
 	}
+}
+
+// read and release are when each was called, and the clock it tells, both as moments of
+// the harness's; each returns 100 ms after it was called.
+type (
+	read    struct{ call, now time.Duration }
+	release struct{ call, now time.Duration }
+)
+
+// readAndRelease adds a read of the key when it is free, and a release that repeats the last.
+func readAndRelease(r read, again release) doctor {
+	free := rec("c", 3, 3105*ms, 1)
+	return all(
+		add(history.Op{Client: "d", Kind: history.Get, Call: r.call, Return: r.call + 100*ms, Outcome: history.OK, Record: free, Now: at(r.now)}),
+		add(history.Op{Client: "c", Kind: history.Release, Owner: "c", Epoch: 3, Call: again.call, Return: again.call + 100*ms, Outcome: history.OK, Record: free, Now: at(again.now)}),
+	)
 }
 
 // A program that is not ours tells what it believed and wrote, and no operations.

@@ -55,9 +55,29 @@ func byTime(all []told, when func(told) time.Duration) []told {
 }
 
 // tooFast looks for two answers between which the cluster clock moved further than real
-// time could, from the call of the first to the return of the second. It is enough to
-// hold each against the one that was least ahead of real time when it was called.
+// time could, from the call of the first to the return of the second.
+//
+// What a mutation tells is in the log, which no reading of a later leader is behind, so
+// that it may be held against all that were called before it returned. A read tells the
+// clock of a leader, and what that is ahead of the log is lost with the leader: only an
+// answer that came before the read was called is surely of an earlier instant.
 func tooFast(all []told, o Options, f *finding) {
+	var mutations, reads []told
+	for _, t := range byTime(all, told.returned) {
+		if t.Kind == history.Get {
+			reads = append(reads, t)
+		} else {
+			mutations = append(mutations, t)
+		}
+	}
+	fasterThanTime(byTime(all, told.called), told.called, mutations, told.returned, o, f)
+	fasterThanTime(byTime(all, told.returned), told.returned, byTime(reads, told.called), told.called, o, f)
+}
+
+// fasterThanTime holds each of later against those of all whose instant was not after
+// its own. It is enough to take the one that was least ahead of real time when it was
+// called.
+func fasterThanTime(all []told, earlier func(told) time.Duration, later []told, own func(told) time.Duration, o Options, f *finding) {
 	if len(all) == 0 {
 		return
 	}
@@ -65,16 +85,15 @@ func tooFast(all []told, o Options, f *finding) {
 	ahead := func(now lease.Instant, at time.Duration) time.Duration {
 		return now.Sub(origin) - time.Duration(float64(at)*(1+o.Rate))
 	}
-	calls := byTime(all, told.called)
-	first := calls[0]
-	for _, t := range byTime(all, told.returned) {
-		for len(calls) > 0 && calls[0].Call <= t.Return {
-			if ahead(calls[0].most, calls[0].Call) < ahead(first.most, first.Call) {
-				first = calls[0]
+	first := all[0]
+	for _, t := range later {
+		for len(all) > 0 && earlier(all[0]) <= own(t) {
+			if ahead(all[0].most, all[0].Call) < ahead(first.most, first.Call) {
+				first = all[0]
 			}
-			calls = calls[1:]
+			all = all[1:]
 		}
-		if over := ahead(t.least, t.Return) - ahead(first.most, first.Call); over > rounding {
+		if over := ahead(t.least, t.Return) - ahead(first.most, first.Call); over > rounding && earlier(first) <= own(t) {
 			f.violation(by(fmt.Sprintf("the cluster clock moved by %v while at most %v of real time passed, %v too far: %s; and %s",
 				brief(t.least.Sub(first.most)), brief(t.Return-first.Call), brief(over), model.Describe(first.Op), model.Describe(t.Op)), first.Op, t.Op))
 			first = t // a jump is told once

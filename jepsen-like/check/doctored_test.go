@@ -196,7 +196,11 @@ func doctoredRecords() map[string]doctor {
 
 func doctoredClocks() map[string]doctor {
 	return map[string]doctor{
-		"too fast by 2 ms":  op(14, func(o *history.Op) { o.Now = at(3310*ms + 7*ms) }),
+		"too fast by 2 ms": op(14, func(o *history.Op) { o.Now = at(3310*ms + 7*ms) }),
+		"a read too fast after a mutation": readAndRelease(
+			read{call: 3501 * ms, now: 3620 * ms}, release{call: 3400 * ms, now: 3400 * ms}),
+		"a mutation too fast beside a read": readAndRelease(
+			read{call: 3495 * ms, now: 3400 * ms}, release{call: 3400 * ms, now: 3420 * ms}),
 		"held for too long": add(history.Op{Client: "d", Kind: history.Acquire, Owner: "d", TTL: time.Second, RequestID: "d1", Call: 2900 * ms, Return: 2910 * ms, Outcome: history.Held, Record: rec("b", 2, 1605*ms, 1), Remaining: ms}),
 		"back":              op(14, func(o *history.Op) { o.Now = at(3104 * ms) }),
 		"lease ends early": all(without(6), without(9), op(8, func(o *history.Op) {

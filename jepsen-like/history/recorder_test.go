@@ -110,7 +110,7 @@ func TestManyMayRecordAtOnce(t *testing.T) {
 	for c := range 8 {
 		clients.Go(func() {
 			for range 50 {
-				recorder.AddOp(history.Op{ID: recorder.NextID(), Client: fmt.Sprint(c)})
+				recorder.AddOp(history.Op{ID: recorder.NextID(), Client: fmt.Sprint(c), Kind: history.Get, Outcome: history.OK})
 			}
 		})
 	}
