@@ -106,6 +106,12 @@ func TestLimitsOfTheOtherRequests(t *testing.T) {
 			return second(n.leases.Renew(ctx, &leasepb.RenewRequest{Key: key, Owner: key, Epoch: 1<<63 - 1, TtlMs: 1000}))
 		}},
 		"release epoch 0": {"epoch", func() error { return second(n.leases.Release(ctx, &leasepb.ReleaseRequest{Key: key, Owner: key})) }},
+		"release to a blank": {"to", func() error {
+			return second(n.leases.Release(ctx, &leasepb.ReleaseRequest{Key: key, Owner: key, Epoch: 1, To: []byte(" ")}))
+		}},
+		"release to 257 bytes": {"to", func() error {
+			return second(n.leases.Release(ctx, &leasepb.ReleaseRequest{Key: key, Owner: key, Epoch: 1, To: []byte(strings.Repeat("o", 257))}))
+		}},
 		"forget blank owner": {"owner", func() error {
 			return second(n.leases.Forget(ctx, &leasepb.ForgetRequest{Key: key, Owner: []byte("\t"), Epoch: 1}))
 		}},

@@ -50,7 +50,7 @@ type Consensus interface {
 	// [*lease.HeldError] of one that is over has the place in line.
 	Wait(ctx context.Context, poll lease.Poll) (lease.Answer, error)
 	// ReleaseTo has a release decided as Propose does, and hands the key over to owner
-	// to. If to does not wait for it, that is an [*lease.InvalidError], and nothing was
+	// to. If to does not wait for it, that is a [*lease.NotWaitingError], and nothing was
 	// done.
 	ReleaseTo(ctx context.Context, m lease.Mutation, to string) (lease.Answer, error)
 	// Confirm proves that this node led after the call began, so that a read of the

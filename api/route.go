@@ -155,7 +155,7 @@ func about(subject string, effect wire.Effect, err error) error {
 		return fmt.Errorf("%s: whether the cluster clock was moved on is not known: %w", subject, lease.ErrUnavailable)
 	}
 	switch lease.CodeOf(err) {
-	case lease.CodeHeld, lease.CodeLost, lease.CodeInvalid, lease.CodeExhausted:
+	case lease.CodeHeld, lease.CodeLost, lease.CodeInvalid, lease.CodeExhausted, lease.CodeNotWaiting:
 		return err
 	case lease.CodeUnavailable, lease.CodeOutcomeUnknown:
 		return fmt.Errorf("%s: %w", subject, err)

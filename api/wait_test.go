@@ -41,4 +41,14 @@ func TestWaitsArePassedOn(t *testing.T) {
 	if len(to) != 2 || to[1] != "next" {
 		t.Errorf("%q", to)
 	}
+	refusal := lease.NotWaitingError{Key: "k", Owner: "next"}
+	leader.locked(func() {
+		leader.handOver = func(context.Context, lease.Mutation, string) (lease.Answer, error) { return lease.Answer{}, &refusal }
+	})
+	for _, n := range []*running{leader, follower} {
+		_, err := n.leases.Release(within(t), &leasepb.ReleaseRequest{Key: []byte("k"), Owner: []byte("o"), Epoch: 3, To: []byte("next")})
+		if got, ok := wire.FromCall(err, wire.Mutates).(*lease.NotWaitingError); !ok || *got != refusal {
+			t.Errorf("%s: %v", n.id, err)
+		}
+	}
 }

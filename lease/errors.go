@@ -19,6 +19,7 @@ const (
 	CodeOutcomeUnknown Code = "OUTCOME_UNKNOWN"
 	CodeInvalid        Code = "INVALID"
 	CodeExhausted      Code = "EXHAUSTED"
+	CodeNotWaiting     Code = "NOT_WAITING"
 	CodeCompacted      Code = "COMPACTED"
 	CodeWatchTooSlow   Code = "WATCH_TOO_SLOW"
 )
@@ -168,6 +169,21 @@ func (e *ExhaustedError) Error() string {
 
 // Code returns [CodeExhausted].
 func (e *ExhaustedError) Code() Code { return CodeExhausted }
+
+// NotWaitingError refuses a release to a named owner who does not wait for the key now.
+// Nothing was done: the lease goes on.
+type NotWaitingError struct {
+	Key string
+	// Owner is who was to get the key.
+	Owner string
+}
+
+func (e *NotWaitingError) Error() string {
+	return fmt.Sprintf("%q was not released: %q does not wait for it now; try again when it does, or release to whoever is first in line", e.Key, e.Owner)
+}
+
+// Code returns [CodeNotWaiting].
+func (e *NotWaitingError) Code() Code { return CodeNotWaiting }
 
 // CodeOf returns the code of err, found anywhere in its chain, or "" if it has none.
 func CodeOf(err error) Code {

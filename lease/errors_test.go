@@ -23,6 +23,7 @@ func TestCodeOf(t *testing.T) {
 		{lease.ErrOutcomeUnknown, "OUTCOME_UNKNOWN"},
 		{&lease.InvalidError{}, "INVALID"},
 		{&lease.ExhaustedError{}, "EXHAUSTED"},
+		{&lease.NotWaitingError{}, "NOT_WAITING"},
 	} {
 		t.Run(string(c.want), func(t *testing.T) {
 			for _, err := range []error{c.err, fmt.Errorf("asking n1: %w", c.err), errors.Join(context.Canceled, c.err)} {
@@ -77,6 +78,7 @@ func TestErrorsSayWhatHappenedAndWhatToDo(t *testing.T) {
 		"invalid":      {&lease.InvalidError{Field: "ttl", Problem: "0s is outside", Limit: "100ms to 24h"}, []string{"ttl", "0s is outside", "100ms to 24h"}},
 		"exhausted":    {&lease.ExhaustedError{Resource: "keys", Limit: 10}, []string{"keys", "10"}},
 		"of a key":     {&lease.ExhaustedError{Resource: "epochs", Limit: 10, Key: "the/key"}, []string{"epochs", "10", `"the/key"`}},
+		"not waiting":  {&lease.NotWaitingError{Key: "the/key", Owner: "r2"}, []string{`"the/key" was not released`, `"r2" does not wait`, "first in line"}},
 		"unavailable":  {lease.ErrUnavailable, []string{"not done", "try again"}},
 		"unknown":      {lease.ErrOutcomeUnknown, []string{"may have been done", "same request id"}},
 	} {
@@ -100,6 +102,7 @@ func TestErrorsQuoteWhatCallersGave(t *testing.T) {
 		&lease.LostError{Record: record, Remaining: 1},
 		&lease.ExhaustedError{Resource: "epochs", Key: record.Key},
 		&lease.FencedError{Key: record.Key},
+		&lease.NotWaitingError{Key: record.Key, Owner: record.Owner},
 		lease.ValidateKey(record.Key),
 		lease.Mutation{Op: lease.OpRelease, Key: "k", Owner: record.Owner}.Validate(),
 	} {

@@ -42,7 +42,7 @@ func (m Mutation) Validate() error {
 	if err := ValidateKey(m.Key); err != nil {
 		return err
 	}
-	if err := validateOwner(m.Owner); err != nil {
+	if err := validateOwner("owner", m.Owner); err != nil {
 		return err
 	}
 	switch m.Op {
@@ -98,12 +98,12 @@ func PageSize(n int) (int, error) {
 	}
 }
 
-func validateOwner(owner string) error {
-	if err := validateText("owner", owner, MaxOwnerBytes); err != nil {
+func validateOwner(field, owner string) error {
+	if err := validateText(field, owner, MaxOwnerBytes); err != nil {
 		return err
 	}
 	if strings.TrimSpace(owner) == "" {
-		return &InvalidError{Field: "owner", Problem: "is blank", Limit: fmt.Sprintf("1 to %d bytes, not only white space", MaxOwnerBytes)}
+		return &InvalidError{Field: field, Problem: "is blank", Limit: fmt.Sprintf("1 to %d bytes, not only white space", MaxOwnerBytes)}
 	}
 	return nil
 }

@@ -110,10 +110,20 @@ type ReleaseRequest struct {
 	Key   string
 	Owner string
 	Epoch uint64
-	// To hands the key over to that owner, out of turn. If it does not wait for the key
-	// now, nothing is done, and the refusal is an [*InvalidError] of field "to". Empty
-	// for whoever is first in line.
+	// To hands the key over to that owner, out of turn: a name within the limits of an
+	// owner's, else the refusal is an [*InvalidError] of field "to". If that owner does
+	// not wait for the key now, nothing is done, and the refusal is a [*NotWaitingError].
+	// Empty for whoever is first in line.
 	To string
+}
+
+// Validate checks r against the limits and returns an [*InvalidError] that names the
+// first field which is outside, or nil.
+func (r ReleaseRequest) Validate() error {
+	if err := r.Mutation().Validate(); err != nil || r.To == "" {
+		return err
+	}
+	return validateOwner("to", r.To)
 }
 
 // Mutation returns r as a mutation.

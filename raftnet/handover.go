@@ -19,8 +19,8 @@ const (
 )
 
 // ReleaseTo has a release decided, after which owner to, which has to wait for the key,
-// gets it in the same entry, out of turn. If to does not wait, it returns an
-// [*lease.InvalidError] of field "to", and nothing was done. Otherwise it returns as
+// gets it in the same entry, out of turn. If to does not wait, it returns a
+// [*lease.NotWaitingError], and nothing was done. Otherwise it returns as
 // [Node.Propose] does for one mutation.
 func (n *Node) ReleaseTo(ctx context.Context, m lease.Mutation, to string) (lease.Answer, error) {
 	c := newCall(ctx, [][]byte{fsm.EncodeMutation(m)})
@@ -130,7 +130,7 @@ func (ls *lines) plan(items []*item, current func(key string) (fsm.View, error))
 				w = l.head(it.to)
 			}
 			if w == nil {
-				it.finish(lease.Outcome{Err: &lease.InvalidError{Field: "to", Problem: fmt.Sprintf("is %.80q, who does not wait for the key", it.to), Limit: "an owner who waits for it now"}})
+				it.finish(lease.Outcome{Err: &lease.NotWaitingError{Key: m.Key, Owner: it.to}})
 				continue
 			}
 			planned = append(planned, it)

@@ -385,7 +385,7 @@ func TestReleaseToAWaiter(t *testing.T) {
 		a, b := l.poll("a", 10*time.Second, 0), l.poll("b", 10*time.Second, 0)
 		ctx := context.Background()
 		_, err := l.ReleaseTo(ctx, release("holder", 1), "nobody")
-		if invalid, ok := errors.AsType[*lease.InvalidError](err); !ok || invalid.Field != "to" {
+		if refused, ok := errors.AsType[*lease.NotWaitingError](err); !ok || *refused != (lease.NotWaitingError{Key: "k", Owner: "nobody"}) {
 			t.Errorf("to nobody: %v", err)
 		}
 		a.pending(t, "a")

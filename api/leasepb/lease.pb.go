@@ -18,6 +18,9 @@
 //                                                     problem, limit
 //   EXHAUSTED         RESOURCE_EXHAUSTED   -          a limit of the cluster; metadata: resource,
 //                                                     limit, key
+//   NOT_WAITING       FAILED_PRECONDITION  -          who was to get the key does not wait for it,
+//                                                     and it was not released; metadata: key,
+//                                                     owner
 //   COMPACTED         OUT_OF_RANGE         -          what a watch was to begin with is kept no
 //                                                     longer; metadata: cluster_id, index,
 //                                                     oldest
@@ -974,8 +977,8 @@ type ReleaseRequest struct {
 	Key   []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Owner []byte                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
 	Epoch uint64                 `protobuf:"varint,3,opt,name=epoch,proto3" json:"epoch,omitempty"`
-	// Hands the key over to this owner, out of turn. Refused with INVALID, and nothing
-	// done, if that owner has no poll in line now. Empty for whoever is first.
+	// Hands the key over to this owner, out of turn. Refused with NOT_WAITING, and
+	// nothing done, if that owner has no poll in line now. Empty for whoever is first.
 	To            []byte `protobuf:"bytes,4,opt,name=to,proto3" json:"to,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -18,6 +18,9 @@
 //                                                     problem, limit
 //   EXHAUSTED         RESOURCE_EXHAUSTED   -          a limit of the cluster; metadata: resource,
 //                                                     limit, key
+//   NOT_WAITING       FAILED_PRECONDITION  -          who was to get the key does not wait for it,
+//                                                     and it was not released; metadata: key,
+//                                                     owner
 //   COMPACTED         OUT_OF_RANGE         -          what a watch was to begin with is kept no
 //                                                     longer; metadata: cluster_id, index,
 //                                                     oldest

@@ -35,6 +35,7 @@ const (
 	limitName    = "limit"
 	resourceName = "resource"
 	keyName      = "key"
+	ownerName    = "owner"
 	clusterName  = "cluster_id"
 	indexName    = "index"
 	oldestName   = "oldest"
@@ -50,6 +51,7 @@ func FailureToProto(err error) *leasepb.Failure {
 		lost      *lease.LostError
 		invalid   *lease.InvalidError
 		exhausted *lease.ExhaustedError
+		waits     *lease.NotWaitingError
 		compacted *lease.CompactedError
 		slow      *lease.TooSlowError
 	)
@@ -71,6 +73,9 @@ func FailureToProto(err error) *leasepb.Failure {
 		if exhausted.Key != "" {
 			f.Metadata[keyName] = printable(exhausted.Key)
 		}
+	case errors.As(err, &waits):
+		f.Reason = string(lease.CodeNotWaiting)
+		f.Metadata = map[string]string{keyName: printable(waits.Key), ownerName: printable(waits.Owner)}
 	case errors.As(err, &compacted):
 		f.Reason = string(lease.CodeCompacted)
 		f.Metadata = positionToMetadata(compacted.After)
@@ -105,6 +110,9 @@ func FailureFromProto(f *leasepb.Failure, effect Effect) error {
 		if limit, err := strconv.ParseUint(m[limitName], 10, 64); err == nil {
 			return &lease.ExhaustedError{Resource: m[resourceName], Limit: limit, Key: m[keyName]}
 		}
+	case lease.CodeNotWaiting:
+		m := f.GetMetadata()
+		return &lease.NotWaitingError{Key: m[keyName], Owner: m[ownerName]}
 	case lease.CodeCompacted:
 		after, ok := positionFromMetadata(f.GetMetadata())
 		if oldest, err := strconv.ParseUint(f.GetMetadata()[oldestName], 10, 64); ok && err == nil {

@@ -49,7 +49,7 @@ func answers() *rapid.Generator[lease.Answer] {
 // typedErrors are the errors that carry data, and come back as they were.
 func typedErrors() *rapid.Generator[error] {
 	return rapid.Custom(func(t *rapid.T) error {
-		switch rapid.IntRange(0, 5).Draw(t, "kind") {
+		switch rapid.IntRange(0, 6).Draw(t, "kind") {
 		case 0:
 			return &lease.HeldError{Record: records().Draw(t, "record"), Remaining: remainings().Draw(t, "remaining")}
 		case 1:
@@ -61,6 +61,8 @@ func typedErrors() *rapid.Generator[error] {
 			return &lease.CompactedError{After: after, Oldest: lease.Position{ClusterID: after.ClusterID, Index: rapid.Uint64().Draw(t, "oldest")}}
 		case 4:
 			return &lease.TooSlowError{Last: positions().Draw(t, "last")}
+		case 5:
+			return &lease.NotWaitingError{Key: rapid.String().Draw(t, "key"), Owner: rapid.String().Draw(t, "owner")}
 		default:
 			return &lease.ExhaustedError{Resource: rapid.String().Draw(t, "resource"), Limit: rapid.Uint64().Draw(t, "limit"), Key: rapid.String().Draw(t, "key")}
 		}

@@ -122,11 +122,11 @@ func ReleaseToProto(r lease.ReleaseRequest) *leasepb.ReleaseRequest {
 	return p
 }
 
-// ReleaseFromProto returns the mutation that p asks for, within all limits, or an
-// [*lease.InvalidError].
+// ReleaseFromProto returns the mutation that p asks for, within all limits, as is the
+// owner whom p may name as the next; else an [*lease.InvalidError].
 func ReleaseFromProto(p *leasepb.ReleaseRequest) (lease.Mutation, error) {
-	m := lease.Mutation{Op: lease.OpRelease, Key: string(p.GetKey()), Owner: string(p.GetOwner()), Epoch: p.GetEpoch()}
-	return m, m.Validate()
+	r := lease.ReleaseRequest{Key: string(p.GetKey()), Owner: string(p.GetOwner()), Epoch: p.GetEpoch(), To: string(p.GetTo())}
+	return r.Mutation(), r.Validate()
 }
 
 // ForgetToProto returns r as it is on the wire.

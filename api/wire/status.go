@@ -50,7 +50,7 @@ func StatusOf(err error, leader Leader) *status.Status {
 
 func grpcCode(err error, reason lease.Code) codes.Code {
 	switch reason {
-	case lease.CodeHeld:
+	case lease.CodeHeld, lease.CodeNotWaiting:
 		return codes.FailedPrecondition
 	case lease.CodeLost, lease.CodeWatchTooSlow:
 		return codes.Aborted

@@ -82,6 +82,7 @@ func TestEachCodeHasItsStatus(t *testing.T) {
 		&lease.LostError{}:       codes.Aborted,
 		&lease.InvalidError{}:    codes.InvalidArgument,
 		&lease.ExhaustedError{}:  codes.ResourceExhausted,
+		&lease.NotWaitingError{}: codes.FailedPrecondition,
 		lease.ErrUnavailable:     codes.Unavailable,
 		lease.ErrOutcomeUnknown:  codes.Unavailable,
 		context.Canceled:         codes.Canceled,

@@ -165,7 +165,17 @@ func TestReleaseTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := invocation{cluster: fakeCluster{Store: bubble(t)}}
 		release := []string{"release", "k", "--owner", "first", "--epoch", "1", "--to", "third"}
-		check(t, "code, while nobody waits", i.run(release...).code, exitUsage)
+		check(t, "while nobody waits", i.run(release...), outcome{
+			exitFailed, "",
+			`leasenode: "k" was not released: "third" does not wait for it now; try again when it does, or release to whoever is first in line` + "\n",
+		})
+		check(t, "its reason", strings.HasPrefix(i.run(append(release, "-o", "json")...).stdout, `{"error":{"reason":"NOT_WAITING",`), true)
+		for _, bad := range []string{"", " ", strings.Repeat("o", 257)} {
+			got := i.run("release", "k", "--owner", "first", "--epoch", "1", "--to", bad)
+			if got.code != exitUsage || !strings.Contains(got.stderr, "to ") || !strings.Contains(got.stderr, "256 bytes") {
+				t.Errorf("to %q: %+v", bad, got)
+			}
+		}
 		waiting := map[string]chan outcome{}
 		for _, owner := range []string{"second", "third"} {
 			waiting[owner] = make(chan outcome, 1)

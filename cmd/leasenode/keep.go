@@ -57,7 +57,8 @@ func (a *app) releaseCommand() *cobra.Command {
 		Short: "Give up a key that you own",
 		Long: `End the lease now, so that somebody else can acquire the key. Whoever is first in line
 for it gets it in the same instant; with --to, the named owner, out of turn. If that
-one does not wait for the key, nothing is done, and the exit code is 2.
+one does not wait for the key now, the answer is "not waiting", the exit code 1, and
+nothing is done: the lease goes on.
 
 Releasing your own finished lease again is no error. Once the key was granted to
 somebody else, the answer is "lost" and the exit code 4, and nothing changes.`,
@@ -69,6 +70,12 @@ somebody else, the answer is "lost" and the exit code 4, and nothing changes.`,
 	cmd.Flags().StringVar(&to, "to", "", "the waiting owner that gets the key; whoever is first in line if not given")
 	cmd.RunE = a.action(func(ctx context.Context, args []string) error {
 		req := lease.ReleaseRequest{Key: args[0], Owner: mine.owner, Epoch: mine.epoch, To: to}
+		if to == "" && cmd.Flags().Changed("to") {
+			return usagef("--to is empty: it must be 1 to %d bytes, or left out for whoever is first in line", lease.MaxOwnerBytes)
+		}
+		if err := req.Validate(); err != nil {
+			return err
+		}
 		return mutate(ctx, a, mutation[lease.ReleaseRequest]{req, cluster.Release, func(w io.Writer, answer lease.Answer) {
 			if answer.Changed && to != "" {
 				fmt.Fprintf(w, "%s is handed over to %s: epoch %d was released\n", cell(req.Key), cell(to), req.Epoch)

@@ -181,7 +181,7 @@ func TestPollsOnTheWire(t *testing.T) {
 		if took := time.Since(began); why != string(lease.CodeHeld) || leader.GetId() == "" || took < 50*time.Millisecond {
 			t.Errorf("at %s, after %v: %v", c.peers[i].ID, took, err)
 		}
-		if _, err := c.dial(i).Release(c.within(time.Minute), lease.ReleaseRequest{Key: "k", Owner: "first", Epoch: 1, To: "nobody"}); lease.CodeOf(err) != lease.CodeInvalid {
+		if _, err := c.dial(i).Release(c.within(time.Minute), lease.ReleaseRequest{Key: "k", Owner: "first", Epoch: 1, To: "nobody"}); lease.CodeOf(err) != lease.CodeNotWaiting {
 			t.Errorf("a release to nobody at %s: %v", c.peers[i].ID, err)
 		}
 	}

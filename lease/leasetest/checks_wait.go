@@ -3,6 +3,7 @@ package leasetest
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/leasenode/leasenode/lease"
@@ -225,7 +226,9 @@ func handsOverTo(t *trial) {
 		return err
 	}
 	b, c := t.claimant("b").waits(longWait), t.claimant("c").waits(longWait)
-	t.invalid("to", to("nobody"))
+	t.invalid("to", to(" "))
+	t.invalid("to", to(strings.Repeat("o", lease.MaxOwnerBytes+1)))
+	t.notWaiting("nobody", to("nobody"))
 	t.shows(a.read(), state{owner: "a", epoch: 1, left: ttl})
 	if err := to("c"); err != nil {
 		t.failf("want it released, got %w", err)

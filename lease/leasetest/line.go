@@ -162,7 +162,7 @@ func (m *Memory) grantLocked(s step, w *waiter) {
 
 // releaseTo releases and grants the key to owner to, who waits for it.
 func (m *Memory) releaseTo(ctx context.Context, req lease.ReleaseRequest) (lease.Answer, error) {
-	if err := req.Mutation().Validate(); err != nil {
+	if err := req.Validate(); err != nil {
 		return lease.Answer{}, err
 	}
 	if err := ended(ctx); err != nil {
@@ -174,7 +174,7 @@ func (m *Memory) releaseTo(ctx context.Context, req lease.ReleaseRequest) (lease
 	w := m.headLocked(req.Key, req.To)
 	state := m.keys[req.Key]
 	if w == nil && state != nil && state.record.Owner == req.Owner && state.record.Epoch == req.Epoch && !state.record.OverAt(m.nowLocked()) {
-		return lease.Answer{}, &lease.InvalidError{Field: "to", Problem: fmt.Sprintf("is %.80q, who does not wait for the key", req.To), Limit: "an owner who waits for it now"}
+		return lease.Answer{}, &lease.NotWaitingError{Key: req.Key, Owner: req.To}
 	}
 	s := m.stepLocked()
 	outcome := m.decideLocked(s, req.Mutation())

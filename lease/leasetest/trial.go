@@ -123,6 +123,14 @@ func (t *trial) invalid(field string, err error) {
 	}
 }
 
+// notWaiting expects a [*lease.NotWaitingError] that names owner.
+func (t *trial) notWaiting(owner string, err error) {
+	var refused *lease.NotWaitingError
+	if !errors.As(err, &refused) || refused.Owner != owner {
+		t.failf("want it refused because %q does not wait, got %w", owner, orDone(err))
+	}
+}
+
 var errDone = errors.New("it done")
 
 func orDone(err error) error {
