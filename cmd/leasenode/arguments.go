@@ -51,9 +51,5 @@ func plainly(err error) error {
 	if !found {
 		return err
 	}
-	var words []string
-	for word := range strings.FieldsSeq(meant) {
-		words = append(words, fmt.Sprintf("%q", word))
-	}
-	return errors.New(text + "; did you mean " + strings.Join(words, " or ") + "?")
+	return orMeant(errors.New(text), strings.Fields(meant))
 }

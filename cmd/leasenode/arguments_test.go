@@ -25,6 +25,16 @@ func TestCommandLineMessages(t *testing.T) {
 		"acquire k":                     `needs --owner (see "leasenode acquire --help")`,
 		"renew k":                       `needs --epoch and --owner (see "leasenode renew --help")`,
 		"acquier k":                     `unknown command "acquier" for "leasenode"; did you mean "acquire"? (see "leasenode --help")`,
+		"acquir k":                      `unknown command "acquir" for "leasenode"; did you mean "acquire"? (see "leasenode --help")`,
+		"xyzzy":                         `unknown command "xyzzy" for "leasenode" (see "leasenode --help")`,
+		"dev restrat n1":                `unknown command "restrat" for "leasenode dev"; did you mean "restart"? (see "leasenode dev --help")`,
+		"dev xyzzy":                     `unknown command "xyzzy" for "leasenode dev" (see "leasenode dev --help")`,
+		"acquire k --ownr o":            `unknown flag: --ownr; did you mean "--owner"? (see "leasenode acquire --help")`,
+		"renew k --epcoh 1":             `unknown flag: --epcoh; did you mean "--epoch"? (see "leasenode renew --help")`,
+		"list --endpoint h:1":           `unknown flag: --endpoint; did you mean "--endpoints"? (see "leasenode list --help")`,
+		"acquire k -ttl 1m":             `unknown shorthand flag: 't' in -ttl; did you mean "--ttl"? (see "leasenode acquire --help")`,
+		"acquire k --xyzzy":             `unknown flag: --xyzzy (see "leasenode acquire --help")`,
+		"acquire k -x":                  `unknown shorthand flag: 'x' in -x (see "leasenode acquire --help")`,
 		"bench --duration 1s --count 1": `--duration and --count are both given: an operation is measured for the one or the other (see "leasenode bench --help")`,
 	} {
 		got := invocation{cluster: fakeCluster{}}.run(strings.Fields(args)...)

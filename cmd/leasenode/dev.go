@@ -36,7 +36,7 @@ what a cluster does without it: "leasenode dev restart" brings it back.`,
   leasenode dev --nodes 5 --data-dir /tmp/five --api-port 8201 --peer-port 8101
   kill -9 $(cat leasenode-data/n2/node.pid); leasenode status
   leasenode dev restart n2`,
-		Args: cobra.NoArgs,
+		Args: onlyCommands,
 	}
 	cmd.PersistentFlags().StringVar(&plan.dir, "data-dir", defaultDevDir, "the folder of the cluster")
 	flags := cmd.Flags()

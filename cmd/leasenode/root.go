@@ -90,6 +90,7 @@ someone, 4 lost or fenced, 5 unavailable or outcome unknown.`,
 	flags.StringSliceVar(&a.endpoints, "endpoints", strings.Split(defaultEndpoints, ","), "client addresses of some or all nodes, comma-separated")
 	flags.DurationVar(&a.timeout, "timeout", 5*time.Second, "how long to try, not counting --wait")
 	flags.VarP(a.output, "output", "o", "how to print results: table or json")
+	root.SetFlagErrorFunc(flagError)
 	root.Version = buildVersion().text()
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(
