@@ -56,7 +56,7 @@ type call[Request, Response any] struct {
 func answer[Request, Response any](ctx context.Context, s *leaseServer, c call[Request, Response]) (Response, error) {
 	var none Response
 	if err := ctx.Err(); err != nil {
-		return none, fmt.Errorf("%s: given up before it was begun: %w: %w", c.subject, lease.ErrUnavailable, err)
+		return none, fmt.Errorf("%s: given up before it was begun: %w (%w)", c.subject, lease.ErrUnavailable, err)
 	}
 	leader := s.node.Consensus.Leader()
 	// A node that has been elected and has not opened its term yet is about to: what it
@@ -82,7 +82,7 @@ func passOn[Request, Response any](ctx context.Context, s *leaseServer, c call[R
 	var none Response
 	conn, err := s.node.Peers.Conn(leaderID)
 	if err != nil {
-		return none, fmt.Errorf("%s: node %q can not reach the leader %q (%w): %w", c.subject, s.node.ID, leaderID, err, lease.ErrUnavailable)
+		return none, fmt.Errorf("%s: node %q can not reach the leader %q: %w (%w)", c.subject, s.node.ID, leaderID, lease.ErrUnavailable, err)
 	}
 	ctx, cancel := withWayBack(ctx)
 	defer cancel()
@@ -161,7 +161,7 @@ func about(subject string, effect wire.Effect, err error) error {
 		return fmt.Errorf("%s: %w", subject, err)
 	}
 	if effect == wire.Mutates {
-		return fmt.Errorf("%s: %w: %w", subject, err, lease.ErrOutcomeUnknown)
+		return fmt.Errorf("%s: %w (%w)", subject, lease.ErrOutcomeUnknown, err)
 	}
-	return fmt.Errorf("%s: %w: %w", subject, err, lease.ErrUnavailable)
+	return fmt.Errorf("%s: %w (%w)", subject, lease.ErrUnavailable, err)
 }

@@ -158,16 +158,33 @@ func (t *telling) take(ctx context.Context, failed, err error) {
 }
 
 // giveUp returns the error for a call that ends without an answer. If any try may have
-// been done, [lease.ErrUnavailable] is nowhere in its chain.
+// been done, [lease.ErrUnavailable] is nowhere in its chain. If ctx has ended, its error
+// and its cause are.
 func giveUp(ctx context.Context, last, unknown error) error {
 	if unknown != nil && !errors.Is(last, lease.ErrOutcomeUnknown) {
-		last = fmt.Errorf("%w (and after that: %v)", unknown, last)
+		last = fmt.Errorf("%w; and after that: %v", unknown, last)
 	}
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(last, cause) {
-		return fmt.Errorf("%w: %w", last, cause)
+	if ended := endOf(ctx); ended != nil {
+		return fmt.Errorf("%w; given up: %w", last, ended)
 	}
 	return last
 }
+
+// endOf returns why ctx has ended, which is ctx's own error, too; nil if it has not.
+func endOf(ctx context.Context) error {
+	switch cause := context.Cause(ctx); {
+	case cause == nil || errors.Is(cause, ctx.Err()):
+		return cause
+	default:
+		return &endError{cause: cause, is: ctx.Err()}
+	}
+}
+
+// endError is the cause of a context's end, and stands for its error.
+type endError struct{ cause, is error }
+
+func (e *endError) Error() string   { return e.cause.Error() }
+func (e *endError) Unwrap() []error { return []error{e.cause, e.is} }
 
 // callAny tries do at the endpoints in their order, round by round, until one has
 // answered or ctx ends.

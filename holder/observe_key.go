@@ -2,6 +2,7 @@ package holder
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/leasenode/leasenode/lease"
@@ -20,7 +21,7 @@ func WithRenewals() ObserveOption { return func(o *observation) { o.renewals = t
 // nothing happens to that no node answers.
 //
 // It goes on until ctx ends or the key is no key; the last element then has an error
-// and nothing else, as with [Client.Watch]. When it was cut off from all nodes for so
+// and nothing else, as with [Client.Watch]: ctx's own, if that has ended. When it was cut off from all nodes for so
 // long that what happened is not known in full, it goes on with what is.
 func (c *Client) Observe(ctx context.Context, key string, options ...ObserveOption) iter.Seq2[lease.Answer, error] {
 	return func(yield func(lease.Answer, error) bool) {
@@ -32,7 +33,7 @@ func (c *Client) Observe(ctx context.Context, key string, options ...ObserveOpti
 			yield(lease.Answer{}, err)
 			return
 		}
-		for u, err := range c.Watch(ctx, lease.WatchRequest{Key: key, Renewals: o.renewals, Sync: true}) {
+		for u, err := range c.follow(ctx, lease.WatchRequest{Key: key, Renewals: o.renewals, Sync: true}, fmt.Sprintf("observe %q", key)) {
 			if err != nil {
 				yield(lease.Answer{}, err)
 				return

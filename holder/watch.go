@@ -30,7 +30,8 @@ var _ lease.Watcher = (*Client)(nil)
 
 // Watch implements [lease.Watcher]. It reads from any endpoint; when a node fails, is
 // cut off or cuts the watch off, it goes on at the next from where it was. It goes on
-// trying until ctx ends, however long no node answers.
+// trying until ctx ends, however long no node answers. The error then is ctx's, with its
+// cause, and [lease.ErrUnavailable] only if no node served the watch at that moment.
 //
 // An update may have neither events nor records: it tells the position, every few
 // seconds while nothing happens. While the caller is busy with an update, nothing is
@@ -38,12 +39,17 @@ var _ lease.Watcher = (*Client)(nil)
 // that does not go back far enough, the watch ends with a [*lease.CompactedError], or
 // begins with a new listing if it has Sync.
 func (c *Client) Watch(ctx context.Context, req lease.WatchRequest) iter.Seq2[lease.WatchUpdate, error] {
+	return c.follow(ctx, req, subjectOfWatch(req))
+}
+
+// follow is Watch, with what was asked for as errors say it.
+func (c *Client) follow(ctx context.Context, req lease.WatchRequest, subject string) iter.Seq2[lease.WatchUpdate, error] {
 	return func(yield func(lease.WatchUpdate, error) bool) {
 		if err := req.Validate(); err != nil {
 			yield(lease.WatchUpdate{}, err)
 			return
 		}
-		w := &watch{conns: c.conns, request: req, last: req.After, turn: rand.IntN(len(c.conns.endpoints))}
+		w := &watch{conns: c.conns, request: req, subject: subject, last: req.After, turn: rand.IntN(len(c.conns.endpoints))}
 		if err := w.run(ctx, yield); !errors.Is(err, errTaken) {
 			yield(lease.WatchUpdate{}, err)
 		}
@@ -53,10 +59,20 @@ func (c *Client) Watch(ctx context.Context, req lease.WatchRequest) iter.Seq2[le
 // errTaken says that the caller wants no more.
 var errTaken = errors.New("the caller wants no more")
 
+// errSilent says that a node has taken a watch and told nothing for too long.
+var errSilent = fmt.Errorf("it told nothing for too long: %w", lease.ErrUnavailable)
+
+// unansweredError says that no node has said anything about what was asked for.
+type unansweredError struct{ subject string }
+
+func (e *unansweredError) Error() string { return e.subject + ": no node has answered" }
+func (e *unansweredError) Unwrap() error { return lease.ErrUnavailable }
+
 // watch is one Watch, over all nodes that it reads from.
 type watch struct {
 	conns   *conns
 	request lease.WatchRequest
+	subject string // as in `watch "k"`
 	// last is the position after the last update that had one; zero before the first,
 	// and while a listing is awaited.
 	last lease.Position
@@ -72,11 +88,15 @@ type told struct {
 	events int
 }
 
-func (w *watch) subject() string {
-	if w.request.Key != "" {
-		return fmt.Sprintf("watch %q", w.request.Key)
+func subjectOfWatch(req lease.WatchRequest) string {
+	switch {
+	case req.Key != "":
+		return fmt.Sprintf("watch %q", req.Key)
+	case req.Prefix != "":
+		return fmt.Sprintf("watch all that begins with %q", req.Prefix)
+	default:
+		return "watch all keys"
 	}
-	return fmt.Sprintf("watch all that begins with %q", w.request.Prefix)
 }
 
 // run reads from one node after the other. It returns [errTaken], or why it cannot go on.
@@ -91,9 +111,15 @@ func (w *watch) run(ctx context.Context, yield func(lease.WatchUpdate, error) bo
 			return failed
 		}
 		if begun {
-			failures, refused = 0, nil
+			failures, refused, last = 0, nil, telling{}
+		}
+		if ended := endOf(ctx); ended != nil && begun {
+			return fmt.Errorf("%s: the context has ended: %w", w.subject, ended)
 		}
 		err := w.explain(addr, failed)
+		if ctx.Err() != nil && last.err == nil { // it was not given its time
+			err = &unansweredError{w.subject}
+		}
 		last.take(ctx, failed, err)
 		if ctx.Err() != nil || errors.Is(failed, errClientClosed) {
 			return giveUp(ctx, last.err, nil)
@@ -123,7 +149,7 @@ func (w *watch) explain(addr string, failed error) error {
 	if wire.Answered(failed) {
 		return err
 	}
-	return fmt.Errorf("%s at %s: %w", w.subject(), addr, err)
+	return fmt.Errorf("%s at %s: %w", w.subject, addr, err)
 }
 
 // read reads from one node, which may take wait to begin, until that fails, and reports
@@ -134,10 +160,15 @@ func (w *watch) read(ctx context.Context, addr string, wait time.Duration, yield
 		return false, err
 	}
 	defer release()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	patience := time.AfterFunc(wait, cancel)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	patience := time.AfterFunc(wait, func() { cancel(errSilent) })
 	defer patience.Stop()
+	defer func() { // what a call says that was ended so is that its context was
+		if failed != nil && errors.Is(context.Cause(ctx), errSilent) {
+			failed = errSilent
+		}
+	}()
 	req := w.request
 	req.After = w.last
 	req.Sync = w.request.Sync && w.last == (lease.Position{})

@@ -20,7 +20,8 @@ type Watcher interface {
 	//   - [*CompactedError]: what comes next is kept no longer. A watch with Sync begins
 	//     with a new listing instead.
 	//   - [*ExhaustedError]: a limit of the store is reached.
-	//   - [ErrUnavailable], with the context's cause: the context has ended.
+	//   - the context's error, with its cause: it has ended. If nobody served the watch at
+	//     that moment, it is [ErrUnavailable] too.
 	//
 	// Whoever stops taking elements ends the watch. The sequence can be gone through once.
 	Watch(ctx context.Context, req WatchRequest) iter.Seq2[WatchUpdate, error]

@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -98,17 +97,8 @@ func FromCall(err error, effect Effect) error {
 	if cause := contextError(st); cause != nil {
 		causes = append(causes, cause)
 	}
-	return &callError{text: fmt.Sprintf("%s: %v", st.Message(), is), causes: causes}
+	return &callError{text: callText(is, effect, st.Message()), causes: causes}
 }
-
-// callError is the failure of a call that was not answered by a server of ours.
-type callError struct {
-	text   string
-	causes []error // what it stands for, the call's own error, and its context's
-}
-
-func (e *callError) Error() string   { return e.text }
-func (e *callError) Unwrap() []error { return e.causes }
 
 func contextError(st *status.Status) error {
 	switch st.Code() {

@@ -144,7 +144,7 @@ func (q *acquisition) poll(ctx context.Context, c cluster) (lease.Answer, error)
 func (q *acquisition) try(ctx context.Context, c cluster, left time.Duration) (lease.Answer, error) {
 	req := q.req
 	req.Wait = min(max(left, 0), lease.MaxWait)
-	ctx, cancel := context.WithTimeout(ctx, q.app.timeout+req.Wait)
+	ctx, cancel := q.app.within(ctx, req.Wait)
 	defer cancel()
 	answer, err := c.Acquire(ctx, req)
 	return answer, settled(err)

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/leasenode/leasenode/holder"
 	"github.com/leasenode/leasenode/lease"
@@ -46,6 +47,17 @@ func (a *app) validEndpoints() error {
 	}
 	return nil
 }
+
+// within returns ctx with the time that --timeout gives, and what is added to that.
+func (a *app) within(ctx context.Context, more time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, a.timeout+more, &timeoutError{a.timeout})
+}
+
+// timeoutError ends what has taken longer than --timeout.
+type timeoutError struct{ timeout time.Duration }
+
+func (e *timeoutError) Error() string { return "no answer within " + brief(e.timeout) }
+func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
 
 // withCluster calls f with the cluster of the global flags.
 func (a *app) withCluster(f func(cluster) error) error {

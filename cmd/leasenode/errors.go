@@ -100,7 +100,7 @@ func (a *app) message(err error) string {
 	case errors.As(err, &attempt):
 		return text + "; repeat the command with --request-id " + attempt.requestID
 	case lease.CodeOf(err) == lease.CodeUnavailable:
-		return fmt.Sprintf(`%s (asked %s; %s)`, text, strings.Join(a.endpoints, ", "), a.remedy())
+		return fmt.Sprintf(`%s; asked %s; %s`, text, strings.Join(a.endpoints, ", "), a.remedy())
 	default:
 		return text
 	}

@@ -51,7 +51,7 @@ func (a *app) get(ctx context.Context, req lease.GetRequest) error {
 		return err
 	}
 	return a.withCluster(func(c cluster) error {
-		ctx, cancel := context.WithTimeout(ctx, a.timeout)
+		ctx, cancel := a.within(ctx, 0)
 		defer cancel()
 		answer, err := c.Get(ctx, req)
 		if err != nil {

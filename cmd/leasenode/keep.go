@@ -125,7 +125,7 @@ func mutate[R interface{ Mutation() lease.Mutation }](ctx context.Context, a *ap
 		return err
 	}
 	return a.withCluster(func(c cluster) error {
-		ctx, cancel := context.WithTimeout(ctx, a.timeout)
+		ctx, cancel := a.within(ctx, 0)
 		defer cancel()
 		answer, err := m.send(c, ctx, m.req)
 		if err != nil {

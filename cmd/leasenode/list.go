@@ -94,7 +94,7 @@ func (a *app) pages(ctx context.Context, fetch func(context.Context, cluster) (m
 	return a.withCluster(func(c cluster) error {
 		for more := true; more; {
 			var err error
-			pageCtx, cancel := context.WithTimeout(ctx, a.timeout)
+			pageCtx, cancel := a.within(ctx, 0)
 			more, err = fetch(pageCtx, c)
 			cancel()
 			if err != nil {

@@ -28,7 +28,7 @@ must have the same one at the same index.`,
 		Args: noArguments,
 		RunE: a.action(func(ctx context.Context, _ []string) error {
 			return a.withCluster(func(c cluster) error {
-				ctx, cancel := context.WithTimeout(ctx, a.timeout)
+				ctx, cancel := a.within(ctx, 0)
 				defer cancel()
 				view, err := a.look(ctx, c)
 				if err != nil {
