@@ -74,7 +74,7 @@ func (e *LostError) Error() string {
 	r := e.Record
 	switch {
 	case r.Epoch == 0:
-		return fmt.Sprintf("%q was never granted: acquire it first", r.Key)
+		return fmt.Sprintf("%q was never granted to anyone, so there is no lease of it: acquire it first, or look at how it is spelled", r.Key)
 	case e.Remaining == 0:
 		return fmt.Sprintf("this lease of %q is over; the latest was epoch %d of %q: stop, and acquire again", r.Key, r.Epoch, r.Owner)
 	default:

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,7 +71,7 @@ func (a *app) watch(ctx context.Context, req lease.WatchRequest) error {
 		defer cancel(nil)
 		patience := time.AfterFunc(a.timeout, func() { cancel(errNoBeginning) })
 		defer patience.Stop()
-		listed := watchListing{}
+		listed, begun := watchListing{}, false
 		for u, err := range c.Watch(ctx, req) {
 			patience.Stop()
 			switch {
@@ -78,6 +79,11 @@ func (a *app) watch(ctx context.Context, req lease.WatchRequest) error {
 				return nil
 			case err != nil:
 				return &readError{err}
+			case !begun:
+				begun = true
+				if err := a.watchHead(); err != nil {
+					return err
+				}
 			}
 			for line := range listed.lines(u) {
 				if err := a.showLine(line); err != nil {
@@ -193,11 +199,23 @@ func (a *app) showLine(l watchLine) error {
 			if l.index > 0 {
 				index = strconv.FormatUint(l.index, 10)
 			}
-			fmt.Fprintf(w, "%-8s %-9s %s  %s epoch %d", index, l.kind, cell(l.record.Key), cell(l.record.Owner), l.record.Epoch)
-			if len(l.record.Attributes) > 0 {
-				fmt.Fprint(w, "  ", attributesText(l.record.Attributes))
-			}
-			fmt.Fprintln(w)
+			r := l.record
+			writeWatchRow(w, index, l.kind, cell(r.Key), cell(r.Owner), strconv.FormatUint(r.Epoch, 10), attributesText(r.Attributes))
 		}
 	})
+}
+
+// watchHead prints the names of the columns, for people.
+func (a *app) watchHead() error {
+	if a.output.value == "json" {
+		return nil
+	}
+	return a.show(nil, func(w io.Writer) { writeWatchRow(w, "INDEX", "EVENT", "KEY", "OWNER", "EPOCH", "ATTRIBUTES") })
+}
+
+// writeWatchRow writes a row of columns whose widths are fixed, since nobody knows what
+// comes; what is wider moves the rest of its row.
+func writeWatchRow(w io.Writer, index, event, key, owner, epoch, attributes string) {
+	row := fmt.Sprintf("%-8s  %-9s  %-24s  %-16s  %-5s  %s", index, event, key, owner, epoch, attributes)
+	fmt.Fprintln(w, strings.TrimRight(row, " "))
 }

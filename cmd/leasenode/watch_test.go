@@ -6,6 +6,7 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/leasenode/leasenode/lease"
 )
@@ -72,14 +73,15 @@ func TestWatchShapes(t *testing.T) {
 `)
 	check(t, "code", got.code, exitFailed)
 	got = i.run("watch")
-	check(t, "watch", got.stdout, `these are held now:
--        held      k  o epoch 2
+	check(t, "watch", got.stdout, `INDEX     EVENT      KEY                       OWNER             EPOCH  ATTRIBUTES
+these are held now:
+-         held       k                         o                 2
 that is all; from here on it is what happens:
-11       expired   k  "an owner" epoch 3  a=b
-11       acquired  k  "an owner" epoch 3  a=b
-12       renewed   k  "an owner" epoch 3  a=b
-13       forgotten k  "an owner" epoch 3  a=b
-14       released  k  "an owner" epoch 3  a=b
+11        expired    k                         "an owner"        3      a=b
+11        acquired   k                         "an owner"        3      a=b
+12        renewed    k                         "an owner"        3      a=b
+13        forgotten  k                         "an owner"        3      a=b
+14        released   k                         "an owner"        3      a=b
 `)
 }
 
@@ -100,16 +102,19 @@ func TestWatchAsksForWhatItWasTold(t *testing.T) {
 }
 
 func TestWatchEndsWell(t *testing.T) {
-	ctx, interrupt := context.WithCancel(context.Background())
-	watch := toldWatch{updates: []lease.WatchUpdate{{Position: lease.Position{ClusterID: "c", Index: 1}}}}
-	i := invocation{ctx: ctx, cluster: fakeCluster{Watcher: interrupting{watch, interrupt}}}
-	if got := i.run("watch", "--timeout", "1ms"); got != (outcome{}) {
-		t.Errorf("interrupted: %+v", got)
-	}
-	got := invocation{cluster: fakeCluster{Watcher: toldWatch{}}}.run("watch", "--timeout", "10ms")
-	if got.code != exitUnavailable || !strings.Contains(got.stderr, "no node has begun it in time") {
-		t.Errorf("no node: %+v", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, interrupt := context.WithCancel(context.Background())
+		watch := toldWatch{updates: []lease.WatchUpdate{{Position: lease.Position{ClusterID: "c", Index: 1}}}}
+		i := invocation{ctx: ctx, cluster: fakeCluster{Watcher: interrupting{watch, interrupt}}}
+		got := i.run("watch", "--timeout", "1ms")
+		if got.code != exitDone || got.stderr != "" || strings.Count(got.stdout, "\n") != 1 || !strings.HasPrefix(got.stdout, "INDEX ") {
+			t.Errorf("interrupted: %+v", got)
+		}
+		got = invocation{cluster: fakeCluster{Watcher: toldWatch{}}}.run("watch", "--timeout", "10ms")
+		if got.code != exitUnavailable || !strings.Contains(got.stderr, "no node has begun it in time") {
+			t.Errorf("no node: %+v", got)
+		}
+	})
 }
 
 // interrupting interrupts once the watch has begun and the time for that is over.
