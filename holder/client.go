@@ -38,12 +38,13 @@ func DialWith(dial func(ctx context.Context, addr string) (net.Conn, error)) Opt
 }
 
 // Dial returns a client of the cluster that has the endpoints, host:port each, in any
-// order. It connects when it is first used: only an endpoint that cannot be one is an
-// error here.
+// order. The host is a name or an address, an IPv6 one in brackets; without a host it is
+// this machine. There is no default port, and no scheme before the host. With [DialWith]
+// an endpoint is whatever that dials.
+//
+// It connects when it is first used: only endpoints that cannot be such are an error
+// here, an [*lease.InvalidError] of field "endpoints".
 func Dial(endpoints []string, options ...Option) (*Client, error) {
-	if len(endpoints) == 0 {
-		return nil, errors.New("dial: no endpoints")
-	}
 	c, err := newConns(endpoints, options)
 	if err != nil {
 		return nil, err

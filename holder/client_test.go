@@ -26,9 +26,42 @@ func TestConformanceThroughTheWire(t *testing.T) {
 	}
 }
 
+// An endpoint without a port would be taken for one with gRPC's default port, and only
+// fail when it is used.
 func TestEndpointsThatAreNone(t *testing.T) {
-	if _, err := holder.Dial(nil); err == nil {
-		t.Error("no endpoints are accepted")
+	none := func(context.Context, string) (net.Conn, error) { return nil, errors.New("not now") }
+	for name, c := range map[string]struct {
+		endpoints []string
+		options   []holder.Option
+		bad       bool
+	}{
+		"none":                {nil, nil, true},
+		"blank":               {[]string{""}, nil, true},
+		"no port":             {[]string{"10.0.0.1:7201", "foo"}, nil, true},
+		"an empty port":       {[]string{"foo:"}, nil, true},
+		"port 0":              {[]string{"foo:0"}, nil, true},
+		"port 65536":          {[]string{"foo:65536"}, nil, true},
+		"bare IPv6":           {[]string{"::1"}, nil, true},
+		"a scheme":            {[]string{"dns:///foo:7201"}, nil, true},
+		"a URL":               {[]string{"http://foo:7201"}, nil, true},
+		"two in one":          {[]string{"foo:7201, bar:7201"}, nil, true},
+		"a name":              {[]string{"foo:7201"}, nil, false},
+		"a named port":        {[]string{"foo:leasenode"}, nil, false},
+		"IPv6":                {[]string{"[::1]:7201", "[fe80::1%lo]:7201"}, nil, false},
+		"this machine":        {[]string{":7201"}, nil, false},
+		"dialled as told":     {[]string{"/run/leasenode.sock"}, []holder.Option{holder.DialWith(none)}, false},
+		"nothing to dial":     {[]string{""}, []holder.Option{holder.DialWith(none)}, true},
+		"no one to dial":      {nil, []holder.Option{holder.DialWith(none)}, true},
+		"the largest, spoilt": {[]string{"foo:99999999999999999999"}, nil, true},
+	} {
+		client, err := holder.Dial(c.endpoints, c.options...)
+		if err == nil {
+			_ = client.Close()
+		}
+		invalid, ok := errors.AsType[*lease.InvalidError](err)
+		if c.bad && (!ok || invalid.Field != "endpoints" || !strings.Contains(err.Error(), "host:port")) || !c.bad && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

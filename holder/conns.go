@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -64,12 +66,34 @@ func newConns(endpoints []string, options []Option) (*conns, error) {
 	for _, option := range options {
 		option(c)
 	}
+	if err := c.validEndpoints(); err != nil {
+		return nil, err
+	}
 	for _, addr := range endpoints {
 		if _, err := c.conn(addr); err != nil {
 			return nil, errors.Join(err, c.close())
 		}
 	}
 	return c, nil
+}
+
+// validEndpoints returns what is wrong with the first endpoint that cannot be one. What
+// would be taken for an endpoint with gRPC's default port, which no node has, is none.
+func (c *conns) validEndpoints() error {
+	if len(c.endpoints) == 0 {
+		return &lease.InvalidError{Field: "endpoints", Problem: "is empty", Limit: "the addresses of one or more nodes, host:port each"}
+	}
+	for _, addr := range c.endpoints {
+		_, port, err := net.SplitHostPort(addr)
+		numeric := strings.Trim(port, "0123456789") == ""
+		number, outside := strconv.ParseUint(port, 10, 16)
+		switch {
+		case c.dial != nil && addr != "":
+		case err != nil, port == "", strings.ContainsAny(addr, "/ "), numeric && (outside != nil || number == 0):
+			return &lease.InvalidError{Field: "endpoints", Problem: fmt.Sprintf("has %.80q", addr), Limit: "host:port each, with a port from 1 to 65535, as in 10.0.0.1:7201"}
+		}
+	}
+	return nil
 }
 
 // conn returns the connection to addr, made if need be.
