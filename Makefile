@@ -20,6 +20,7 @@ test: ## run every test
 
 .PHONY: build
 build: ## build the binary into bin/
+	@echo "building bin/leasenode; the first time, this takes about a minute" >&2
 	@$(GO) build -trimpath -o bin/ ./cmd/leasenode
 
 .PHONY: verify
@@ -61,6 +62,7 @@ verify-bench: ## vet, lint and test the module of bench-peers
 
 .PHONY: chaos
 chaos: ## do to a cluster what the world will do, and judge it; ARGS="--nodes 5 --seed 7"
+	@echo "building the harness; the first time, this takes about a minute" >&2
 	$(GO) run ./jepsen-like $(ARGS)
 
 .PHONY: fuzz

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -10,8 +11,9 @@ import (
 	"github.com/leasenode/leasenode/jepsen-like/cluster"
 )
 
-// findBinary finds the node program, or builds it, and returns what takes that away.
-func (c *campaign) findBinary(ctx context.Context) (release func(), err error) {
+// findBinary finds the node program, or builds it, which it says on w, and returns what
+// takes that away.
+func (c *campaign) findBinary(ctx context.Context, w io.Writer) (release func(), err error) {
 	release = func() {}
 	if len(c.endpoints) > 0 {
 		return release, nil
@@ -31,6 +33,7 @@ func (c *campaign) findBinary(ctx context.Context) (release func(), err error) {
 		return release, err
 	}
 	release = func() { _ = os.RemoveAll(dir) }
+	fmt.Fprintln(w, "jepsen-like: building the node programs; the first time, this takes about a minute")
 	binaries, err := cluster.Build(ctx, dir)
 	if err != nil {
 		release()

@@ -38,6 +38,13 @@ func TestTheProgressLine(t *testing.T) {
 	}
 }
 
+// What is all but everything is not called everything, as in the report.
+func TestTheShareIsRoundedDown(t *testing.T) {
+	if got := (counts{ops: 10_000, done: 9_999}).share(); got != "99.9 %" {
+		t.Error(got)
+	}
+}
+
 func TestWhatIsNoTerminal(t *testing.T) {
 	file, err := os.Create(t.TempDir() + "/file")
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 // chaos runs a campaign, judges it, tells what came of it, and looks for a smaller
 // schedule if it is asked to.
 func chaos(ctx context.Context, p process, c campaign) error {
-	release, err := c.findBinary(ctx)
+	release, err := c.findBinary(ctx, p.stderr)
 	if err != nil {
 		return err
 	}

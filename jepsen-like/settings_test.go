@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -111,6 +112,24 @@ func TestHelpNamesEveryFault(t *testing.T) {
 		if marked := strings.Contains(help.stdout, about.Text+" *\n"); marked != (special && !about.Explicit) {
 			t.Errorf("--help marks %s: %v", about.Kind, marked)
 		}
+	}
+}
+
+// A build of a minute that says nothing looks like a program that hangs.
+func TestABuildIsAnnounced(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var told strings.Builder
+	release, err := (&campaign{settings: settings{node: realNode}}).findBinary(ctx, &told)
+	release()
+	if err == nil || !strings.HasPrefix(told.String(), "jepsen-like: building the node programs") || strings.Count(told.String(), "\n") != 1 {
+		t.Errorf("told %q, %v", &told, err)
+	}
+	told.Reset()
+	release, err = (&campaign{settings: settings{endpoints: []string{"127.0.0.1:7201"}}}).findBinary(ctx, &told)
+	release()
+	if err != nil || told.Len() > 0 {
+		t.Errorf("where nothing is built: told %q, %v", &told, err)
 	}
 }
 

@@ -2,12 +2,12 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/leasenode/leasenode/jepsen-like/chaosnode/control"
 	"github.com/leasenode/leasenode/jepsen-like/history"
+	"github.com/leasenode/leasenode/jepsen-like/report"
 )
 
 // tally is the recorder of a run that also counts, for the progress line.
@@ -37,25 +37,15 @@ func (t *tally) AddOp(op history.Op) {
 }
 
 func (c *counts) add(op history.Op) {
-	if strings.HasPrefix(op.Client, "probe") {
-		return // it asks until it is answered
+	if !report.Counts(op) {
+		return
 	}
 	c.ops++
-	if answered(op) {
+	if report.Answered(op.Outcome) {
 		c.done++
 	}
 	if op.Kind == history.Acquire && op.Outcome == history.OK && op.Changed {
 		c.grants++
-	}
-}
-
-// answered reports whether the store has decided about an operation and said so.
-func answered(op history.Op) bool {
-	switch op.Outcome {
-	case history.OK, history.Held, history.Lost, history.Invalid, history.Exhausted:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -78,7 +68,7 @@ func (c counts) share() string {
 	if c.ops == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("%.1f %%", 100*float64(c.done)/float64(c.ops))
+	return report.Percent(c.done, c.ops)
 }
 
 // countOps counts the operations of a run that has ended.

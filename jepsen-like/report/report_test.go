@@ -169,6 +169,30 @@ func TestNothingOfTheRunIsTakenForMarkup(t *testing.T) {
 // stateAsMarkup is what porcupine's script takes for HTML: see its use of innerHTML.
 var stateAsMarkup = regexp.MustCompile(`"StateDescription":"(?:[^"\\]|\\.)*?\\u003c`)
 
+// The page and the console have to tell the same of a run: what the harness's own probes
+// ask is in neither.
+func TestProbesAreNotCounted(t *testing.T) {
+	run := history.Run{Info: history.Info{Seed: 1}}
+	add := func(client string, outcome history.Outcome, times int) {
+		for range times {
+			run.Ops = append(run.Ops, history.Op{ID: len(run.Ops) + 1, Client: client, Kind: history.GetStale, Key: "of " + client, Outcome: outcome, Tries: 1, Return: 1})
+		}
+	}
+	add("c1", history.OK, 2)
+	add("probe", history.Invalid, 1) // a client of that name
+	add("c2", history.Unavailable, 1)
+	add("probe-n1", history.Unavailable, 300)
+	_, page := write(t, out(t, "probes"), run, check.Options{})
+	for _, want := range []string{
+		"<dt>operations</dt><dd>4</dd>", "<dt>probes besides</dt><dd>300</dd>", "<dt>keys</dt><dd>3</dd>", "<dt>clients</dt><dd>3</dd>",
+		"75.0 % were answered, 50.0 % were done.", ">unavailable 1<",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
 func TestAnEmptyRun(t *testing.T) {
 	_, page := write(t, out(t, "empty"), history.Run{}, check.Options{Skip: map[string]string{"watched": "nobody watches"}})
 	if !strings.Contains(page, ">unknown</div>") {

@@ -77,7 +77,7 @@ func viewOf(run history.Run, verdict check.Verdict, pictures map[string]string) 
 	for _, c := range verdict.Checks {
 		v.Hidden += c.Found - len(c.Violations)
 	}
-	v.countOps(run.Ops)
+	v.countOps(counted(run.Ops))
 	v.Timeline = timelineOf(run, v.Violations)
 	return v
 }
@@ -119,13 +119,16 @@ func factsOf(run history.Run, verdict check.Verdict) []fact {
 	}
 	keys := map[string]bool{}
 	clients := map[string]bool{}
-	for _, op := range run.Ops {
+	ops := counted(run.Ops)
+	for _, op := range ops {
 		keys[op.Key], clients[op.Client] = true, true
+	}
+	facts = append(facts, fact{"length", seconds(lengthOf(run))}, fact{"operations", grouped(len(ops))})
+	if probes := len(run.Ops) - len(ops); probes > 0 {
+		facts = append(facts, fact{"probes besides", grouped(probes)})
 	}
 	return append(
 		facts,
-		fact{"length", seconds(lengthOf(run))},
-		fact{"operations", grouped(len(run.Ops))},
 		fact{"keys", grouped(len(keys))},
 		fact{"clients", grouped(len(clients))},
 		fact{"faults", grouped(len(run.Faults))},
@@ -149,8 +152,13 @@ func (v *view) countOps(ops []history.Op) {
 			v.Outcomes = append(v.Outcomes, share{outcome, n, 100 * float64(n) / float64(len(ops))})
 		}
 	}
-	v.Done = percent(all[history.OK], len(ops))
-	v.Answered = percent(all[history.OK]+all[history.Held]+all[history.Lost], len(ops))
+	answered := 0
+	for outcome, n := range all {
+		if Answered(outcome) {
+			answered += n
+		}
+	}
+	v.Done, v.Answered = Percent(all[history.OK], len(ops)), Percent(answered, len(ops))
 	for _, kind := range []history.Kind{history.Acquire, history.Renew, history.Release, history.Forget, history.Get, history.GetStale} {
 		if byKind[kind] == nil {
 			continue
@@ -160,7 +168,7 @@ func (v *view) countOps(ops []history.Op) {
 			row.Counts = append(row.Counts, byKind[kind][outcome])
 			row.Total += byKind[kind][outcome]
 		}
-		row.Done = percent(byKind[kind][history.OK], row.Total)
+		row.Done = Percent(byKind[kind][history.OK], row.Total)
 		v.Kinds = append(v.Kinds, row)
 	}
 }
@@ -171,14 +179,6 @@ var functions = template.FuncMap{
 	"join":    strings.Join,
 	"took":    func(r history.Recovery) string { return seconds(r.Served - r.Healed) },
 	"ms":      func(d time.Duration) int64 { return d.Milliseconds() },
-}
-
-func percent(n, all int) string {
-	if all == 0 {
-		return "–"
-	}
-	// Rounded down, so that 100 means all.
-	return fmt.Sprintf("%d.%d %%", 100*n/all, 1000*n/all%10)
 }
 
 // seconds is a moment or a length, for people.
