@@ -9,6 +9,7 @@ import (
 
 	"github.com/leasenode/leasenode/api/leasepb"
 	"github.com/leasenode/leasenode/api/peerpb"
+	"github.com/leasenode/leasenode/api/wire"
 )
 
 // stateTimeout is how long a member may take to say how it is.
@@ -54,7 +55,7 @@ type clusterServer struct {
 
 // Status implements leasepb.ClusterServiceServer. Roles are as this node sees them,
 // so that there is one leader at most; a member that does not answer in time, or
-// under another name, is not healthy.
+// under another name, or has not applied what the others had committed, is not healthy.
 func (s *clusterServer) Status(ctx context.Context, _ *leasepb.StatusRequest) (*leasepb.StatusResponse, error) {
 	members := s.node.Consensus.Members()
 	states := s.node.Survey(ctx, members)
@@ -66,17 +67,18 @@ func (s *clusterServer) Status(ctx context.Context, _ *leasepb.StatusRequest) (*
 		NowMs:     now.Millis(),
 		Awaited:   s.node.Consensus.Awaited(),
 	}
+	healthy := healthyOf(states)
 	for i, m := range members {
 		response.Members = append(response.Members, &leasepb.Member{
 			Id:           m.ID,
 			PeerAddr:     m.PeerAddr,
 			ApiAddr:      states[i].GetApiAddr(),
 			Role:         string(s.node.roleOf(m)),
-			Healthy:      states[i].GetHealthy(),
+			Healthy:      healthy[i] != nil,
 			AppliedIndex: states[i].GetAppliedIndex(),
 		})
 	}
-	response.DigestIndex, response.Digests = commonDigests(states)
+	response.DigestIndex, response.Digests = commonDigests(healthy)
 	return response, nil
 }
 
@@ -110,16 +112,34 @@ func (n Node) askOne(ctx context.Context, id string) *peerpb.StateResponse {
 	return state
 }
 
+// healthyOf returns the states of the members that are healthy, in their places, and nil
+// in all others'. What a member says of itself is whether it can serve; that it is behind,
+// only the others can tell.
+func healthyOf(states []*peerpb.StateResponse) []*peerpb.StateResponse {
+	var furthest uint64 // that any has applied: it was committed
+	for _, state := range states {
+		furthest = max(furthest, state.GetAppliedIndex())
+	}
+	healthy := make([]*peerpb.StateResponse, len(states))
+	for i, state := range states {
+		if state.GetHealthy() && !wire.Behind(state.GetAppliedIndex(), furthest) {
+			healthy[i] = state
+		}
+	}
+	return healthy
+}
+
 // commonDigests returns the highest index whose digest all healthy members have,
-// and their digests there in hex; 0 and none if there is no such index.
+// and their digests there in hex; 0 and none if there is no such index. States that are
+// nil are no members'.
 func commonDigests(states []*peerpb.StateResponse) (uint64, map[string]string) {
-	var healthy []*peerpb.StateResponse
+	members := 0
 	at := map[uint64]map[string]string{}
 	for _, state := range states {
-		if !state.GetHealthy() {
+		if state == nil {
 			continue
 		}
-		healthy = append(healthy, state)
+		members++
 		for _, d := range state.GetDigests() {
 			if at[d.GetIndex()] == nil {
 				at[d.GetIndex()] = map[string]string{}
@@ -129,7 +149,7 @@ func commonDigests(states []*peerpb.StateResponse) (uint64, map[string]string) {
 	}
 	var highest uint64
 	for index, sums := range at {
-		if len(sums) == len(healthy) && index > highest {
+		if len(sums) == members && index > highest {
 			highest = index
 		}
 	}

@@ -16,7 +16,9 @@ const healthInterval = 100 * time.Millisecond
 
 // Health tells, as grpc.health.v1, whether a node can serve. The whole server ("")
 // and LeaseService are SERVING while linearizable requests can be: the node leads
-// an opened term, or knows another node that leads. ClusterService is SERVING while
+// an opened term, or knows another node that leads. That holds for a node that is still
+// applying its log after a start, too: it passes requests on. Whether it has caught up,
+// ClusterService.Status tells. ClusterService is SERVING while
 // the node is up, since neither it nor stale reads need a leader. Before Start and
 // after Close nothing is.
 type Health struct {

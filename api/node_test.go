@@ -68,6 +68,34 @@ func TestStatusOfAWholeCluster(t *testing.T) {
 	}
 }
 
+// A node that is started anew knows a leader before it has applied anything, and is not
+// to be told from one that is well by that: only by what the others have.
+func TestWhoIsBehindIsNotHealthy(t *testing.T) {
+	for _, c := range []struct {
+		leads, follows uint64
+		healthy        bool
+	}{
+		{42, 0, false},
+		{42, 1, true},
+		{0, 0, true},
+		{2000, 1000, true},
+		{2000, 999, false},
+		{999, 2000, false}, // the leader itself: it has opened no term yet, whatever it says
+	} {
+		leader, follower := startPair(t)
+		leader.locked(func() { leader.applied, leader.digests = c.leads, digests(8, 1, 16, 2) })
+		follower.locked(func() { follower.applied, follower.digests = c.follows, nil })
+		s := clusterStatus(t, follower)
+		healthy := s.GetMembers()[0].GetHealthy() && s.GetMembers()[1].GetHealthy()
+		if healthy != c.healthy || s.GetMembers()[1].GetAppliedIndex() != c.follows {
+			t.Errorf("%d and %d applied: %s", c.leads, c.follows, describe(s))
+		}
+		if compared := s.GetDigestIndex() > 0; c.leads > c.follows && compared == c.healthy {
+			t.Errorf("%d and %d applied: digests are compared at %d", c.leads, c.follows, s.GetDigestIndex())
+		}
+	}
+}
+
 func TestStatusNeedsNobodyElse(t *testing.T) {
 	n := start(t, "n2")
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // never answers

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/leasenode/leasenode/api/leasepb"
+	"github.com/leasenode/leasenode/api/wire"
 	"github.com/leasenode/leasenode/lease"
 )
 
@@ -36,9 +37,21 @@ type Member struct {
 	APIAddr string
 	// Role is leader, follower or learner.
 	Role string
-	// Healthy says that the member answered, and can serve.
-	Healthy      bool
+	// Healthy says that the member answered, can serve, and has applied what the cluster
+	// had committed.
+	Healthy bool
+	// AppliedIndex is the last log entry that the member has applied.
 	AppliedIndex uint64
+}
+
+// Behind reports whether a member of s has answered, and has not applied what the cluster
+// had committed, as after a start: then it is not healthy.
+func (s Status) Behind(m Member) bool {
+	var furthest uint64
+	for _, other := range s.Members {
+		furthest = max(furthest, other.AppliedIndex)
+	}
+	return m.APIAddr != "" && wire.Behind(m.AppliedIndex, furthest)
 }
 
 // Status describes the cluster as the first endpoint that answers sees it. It needs no

@@ -144,7 +144,7 @@ func tellStatus(w io.Writer, v view) {
 	fmt.Fprintln(w)
 	rows := [][]string{{"NODE", "ROLE", "HEALTHY", "APPLIED", "DIGEST", "CLIENT ADDRESS", "PEER ADDRESS"}}
 	for _, m := range s.Members {
-		rows = append(rows, memberRow(m, s.Digests[m.ID]))
+		rows = append(rows, memberRow(s, m))
 	}
 	columns(w, rows)
 }
@@ -179,17 +179,27 @@ func leaderText(v view) string {
 // answered reports whether m did when it was asked: only then is its address known.
 func answered(m holder.Member) bool { return m.Healthy || m.APIAddr != "" }
 
-func memberRow(m holder.Member, digest string) []string {
-	role, healthy, applied := orDash(m.Role), "down", "-"
+func memberRow(s holder.Status, m holder.Member) []string {
+	role, applied := "-", "-"
 	if answered(m) {
-		healthy, applied = "no leader", strconv.FormatUint(m.AppliedIndex, 10)
-	} else {
-		role = "-"
+		role, applied = orDash(m.Role), strconv.FormatUint(m.AppliedIndex, 10)
 	}
-	if m.Healthy {
-		healthy = "yes"
+	return []string{m.ID, role, healthText(s, m), applied, orDash(shortDigest(s.Digests[m.ID])), orDash(m.APIAddr), m.PeerAddr}
+}
+
+// healthText says whether m is healthy, and if not, why. Where nobody leads, that is why,
+// and nobody can catch up.
+func healthText(s holder.Status, m holder.Member) string {
+	switch {
+	case m.Healthy:
+		return "yes"
+	case !answered(m):
+		return "down"
+	case s.Leader != "" && s.Behind(m):
+		return "catching up"
+	default:
+		return "no leader"
 	}
-	return []string{m.ID, role, healthy, applied, orDash(shortDigest(digest)), orDash(m.APIAddr), m.PeerAddr}
 }
 
 // shortDigest is as much of a digest as a person compares.

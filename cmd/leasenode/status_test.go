@@ -106,6 +106,26 @@ func TestStatusWithoutLeader(t *testing.T) {
 	}
 }
 
+// TestStatusOfANodeThatCatchesUp holds that a node that has applied nothing yet after its
+// start is told from one that knows no leader.
+func TestStatusOfANodeThatCatchesUp(t *testing.T) {
+	all := []string{"n1", "n2", "n3"}
+	behind := func(leader string, healthy []string) string {
+		status := seen(leader, all, healthy)
+		status.Members[2].AppliedIndex = 0
+		return views{"h1:1": status}.run("status", "--endpoints", "h1:1").stdout
+	}
+	for got, want := range map[string]string{
+		behind("n1", all[:2]): "n3    follower  catching up  0 ",
+		behind("", nil):       "n3    follower  no leader  0 ",
+		views{"h1:1": seen("n1", all, all[:2])}.run("status", "--endpoints", "h1:1").stdout: "n3    follower  no leader  7 ",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+}
+
 func TestBadEndpoints(t *testing.T) {
 	for _, bad := range []string{"foo", "http://127.0.0.1:1", "", "h:0", "h:x", ":1", "a:1,,b:1", "a:1, b:1"} {
 		for _, command := range []string{"get k", "status", "acquire k --owner o", "bench"} {
