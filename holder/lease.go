@@ -80,8 +80,9 @@ func (l *Lease) Check() error {
 // Held reports whether the lease is held: whether [Lease.Check] would return nil.
 func (l *Lease) Held() bool { return l.Check() == nil }
 
-// Remaining returns how long until the deadline if no further renewal gets through; 0
-// if the lease is not held.
+// Remaining returns how long until the deadline if no further renewal gets through, by
+// this process's own clock, the margin already taken off; 0 if the lease is not held. It
+// is true at the call: for whether to begin something that takes as long, and never kept.
 func (l *Lease) Remaining() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,8 +16,10 @@ type ObserveOption func(*observation)
 func WithRenewals() ObserveOption { return func(o *observation) { o.renewals = true } }
 
 // Observe tells who owns key: as it is now, and again at each change of the owner, the
-// epoch, or of whether the lease is held. Remaining is 0 if nobody holds it; a key that
-// was never granted has epoch 0. Between two values it can not be told from a key that
+// epoch, or of whether the lease is held. Remaining is 0 if nobody holds it, and else as
+// of the moment that is told about, on the cluster clock: a renewal may have made it more
+// since, and time has made it less. It is no right to act. A key that was never granted
+// has epoch 0. Between two values it can not be told from a key that
 // nothing happens to that no node answers.
 //
 // It goes on until ctx ends or the key is no key; the last element then has an error

@@ -23,7 +23,8 @@ type Status struct {
 	// be equal.
 	DigestIndex uint64
 	Digests     map[string]string
-	// Now is the cluster clock as the node has it.
+	// Now is the cluster clock as the node has it, in whole milliseconds: not a time of
+	// day, and as far behind as the node's state is.
 	Now lease.Instant
 	// Awaited are the nodes that are still awaited while the cluster is being founded.
 	Awaited []string

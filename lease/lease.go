@@ -5,10 +5,16 @@ import (
 	"time"
 )
 
-// Instant is a point on the cluster clock, in nanoseconds. It starts near the
-// wall clock of the node that opened the cluster's first term and then runs on
-// its own: it is comparable only with other instants of the same cluster, and is
-// not a time of day.
+// Instant is a point on the cluster clock, in nanoseconds; what has come over the wire
+// is in whole milliseconds, rounded down. It starts near the wall clock of the node that
+// opened the cluster's first term and then runs on its own, and stands still while nobody
+// leads. It is not a time of day.
+//
+// Instants of one cluster can be compared and subtracted: at least as much real time has
+// passed between two of them as their difference, and maybe more. They can not be held
+// against [time.Now], against any other clock, or against those of another cluster, and
+// nobody can wait until one by a clock of its own: for that there is Answer.Remaining,
+// counted from before the request was sent.
 type Instant int64
 
 // Add returns the instant d later.
@@ -34,7 +40,9 @@ type Record struct {
 	// Epoch is the fencing token of the latest grant; 0 if there was none.
 	// Invariant: a change moves it by 0 or +1.
 	Epoch uint64
-	// LeaseUntil is the instant at which the lease is over.
+	// LeaseUntil is the instant, on the cluster clock, at which the lease is over: not a
+	// time of day, and of use only beside a Now of the same cluster. Whoever owns the key
+	// stops by what Remaining said, not by this.
 	LeaseUntil Instant
 	// ForgottenAtEpoch is the forgotten floor: state that was written at or below
 	// this epoch counts as erased. Invariant: it never moves back, and never
@@ -104,11 +112,15 @@ type Mutation struct {
 type Answer struct {
 	// Record is the key's record after the operation.
 	Record Record
-	// Now is the cluster clock at which the operation was decided.
+	// Now is the cluster clock at which the operation was decided, or as of which the read
+	// is: not a time of day. LeaseUntil and Now of one answer can be subtracted.
 	Now Instant
 	// Remaining is how long the lease has to go from Now: never more than the ttl
-	// that was asked for, and 0 if the key is free. A holder counts it from before
-	// it sent the request.
+	// that was asked for, and 0 if the key is free. A holder counts it, on its own
+	// monotonic clock, from before it sent the request; counted from when the answer was
+	// read, it would end after the lease. Over the wire it is in whole milliseconds:
+	// rounded down in the answer to a mutation, and up in that to a read, which must not
+	// be taken for a right to act.
 	Remaining time.Duration
 	// Changed tells an operation that did something from a repetition that found
 	// it done already: an acquire that was answered with the grant it made before,
@@ -125,7 +137,8 @@ type Entry struct {
 	Key   string
 	Owner string
 	Epoch uint64
-	// At is the cluster clock at which it was decided.
+	// At is the cluster clock at which it was decided: comparable with other instants of
+	// this cluster, and not with Wall.
 	At Instant
 	// Wall is the wall clock of the leader that proposed it: for people to read,
 	// without any promise of order.

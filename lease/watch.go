@@ -96,7 +96,9 @@ type WatchUpdate struct {
 	// Position is where a later watch can go on after this update. It is zero within a
 	// listing, and while more events of the same log entry are to come.
 	Position Position
-	// Now is the cluster clock as of Position.
+	// Now is the cluster clock as of Position: what is left of a lease that the update
+	// shows is its LeaseUntil less Now, and less by the time since, which nobody who
+	// watches can know exactly. It is good for showing, never as a right to act.
 	Now Instant
 }
 
@@ -162,7 +164,8 @@ type Event struct {
 	// are found by the first entry with a later clock, and come, in the order of their
 	// end and key, before what the entry itself did.
 	Index uint64
-	// At is the cluster clock of that entry.
+	// At is the cluster clock of that entry: not a time of day. Of an expired lease it is
+	// its LeaseUntil or later.
 	At Instant
 }
 
