@@ -89,7 +89,7 @@ func (c *conns) validEndpoints() error {
 		number, outside := strconv.ParseUint(port, 10, 16)
 		switch {
 		case c.dial != nil && addr != "":
-		case err != nil, port == "", strings.ContainsAny(addr, "/ "), numeric && (outside != nil || number == 0):
+		case err != nil, strings.ContainsAny(addr, "/ "), numeric && (outside != nil || number == 0):
 			return &lease.InvalidError{Field: "endpoints", Problem: fmt.Sprintf("has %.80q", addr), Limit: "host:port each, with a port from 1 to 65535, as in 10.0.0.1:7201"}
 		}
 	}

@@ -19,12 +19,13 @@ func WithRenewals() ObserveOption { return func(o *observation) { o.renewals = t
 // epoch, or of whether the lease is held. Remaining is 0 if nobody holds it, and else as
 // of the moment that is told about, on the cluster clock: a renewal may have made it more
 // since, and time has made it less. It is no right to act. A key that was never granted
-// has epoch 0. Between two values it can not be told from a key that
-// nothing happens to that no node answers.
+// has epoch 0. Between two values it can not be told from a key that nothing happens to
+// that no node answers.
 //
 // It goes on until ctx ends or the key is no key; the last element then has an error
-// and nothing else, as with [Client.Watch]: ctx's own, if that has ended. When it was cut off from all nodes for so
-// long that what happened is not known in full, it goes on with what is.
+// and nothing else, as with [Client.Watch]: ctx's own, if that has ended. When it was
+// cut off from all nodes for so long that what happened is not known in full, it goes on
+// with what is.
 func (c *Client) Observe(ctx context.Context, key string, options ...ObserveOption) iter.Seq2[lease.Answer, error] {
 	return func(yield func(lease.Answer, error) bool) {
 		o := observation{key: key}

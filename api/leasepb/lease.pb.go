@@ -2151,7 +2151,8 @@ type Member struct {
 	ApiAddr string `protobuf:"bytes,3,opt,name=api_addr,json=apiAddr,proto3" json:"api_addr,omitempty"`
 	// "leader", "follower" or "learner".
 	Role string `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`
-	// The member answered, and can serve.
+	// The member answered, can serve, and has applied what the cluster had committed, up
+	// to what may be in transit.
 	Healthy       bool   `protobuf:"varint,5,opt,name=healthy,proto3" json:"healthy,omitempty"`
 	AppliedIndex  uint64 `protobuf:"varint,6,opt,name=applied_index,json=appliedIndex,proto3" json:"applied_index,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -27,23 +28,31 @@ func callText(is error, effect Effect, message string) string {
 	return text
 }
 
-// layers are what gRPC and the system say around the reason why a way failed: who was
-// told, and how it was called there. The address is said by whoever made the call.
-var layers = regexp.MustCompile(`^(connection error: desc = "|transport: |Error while dialing:? |error while dialing:? |(dial|read|write) (tcp|unix)[46]?( [^ ]+)?: |connect: |read: |write: |closing transport due to: |error reading from server: )`)
+// quoted is how gRPC begins what a transport has said: a Go string follows, and what
+// follows that says no more.
+const quoted = "connection error: desc = "
+
+// layers are what gRPC, our own dialers and the system say around the reason why a way
+// failed: who was told, and how it was called there. The address is said by whoever made
+// the call.
+var layers = regexp.MustCompile(`^(transport: |[Ee]rror while dialing:? |dial node "[^"]*": |(dial|read|write) (tcp|unix)[46]?( [^ ]+)?: |connect: |read: |write: |closing transport due to: |error reading from server: )`)
 
 // wayText returns message, which is gRPC's, without the layers before the reason.
 func wayText(message string) string {
-	text := message
 	for {
-		layer := layers.FindString(text)
-		if layer == "" {
-			break
+		if rest, ok := strings.CutPrefix(message, quoted); ok {
+			literal, err := strconv.QuotedPrefix(rest)
+			inner, fault := strconv.Unquote(literal)
+			if err != nil || fault != nil {
+				return message
+			}
+			message = inner
+			continue
 		}
-		text = text[len(layer):]
+		layer := layers.FindString(message)
+		if layer == "" {
+			return message
+		}
+		message = message[len(layer):]
 	}
-	if len(text) < len(message) { // what was quoted ends as it began, and what follows says no more
-		text, _, _ = strings.Cut(text, `", `)
-		text = strings.TrimSuffix(text, `"`)
-	}
-	return text
 }
