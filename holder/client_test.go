@@ -45,6 +45,8 @@ func TestEndpointsThatAreNone(t *testing.T) {
 		"a scheme":            {[]string{"dns:///foo:7201"}, nil, true},
 		"a URL":               {[]string{"http://foo:7201"}, nil, true},
 		"two in one":          {[]string{"foo:7201, bar:7201"}, nil, true},
+		"a path":              {[]string{"/run/node:7201"}, nil, true},
+		"a space":             {[]string{"foo bar:7201"}, nil, true},
 		"a name":              {[]string{"foo:7201"}, nil, false},
 		"a named port":        {[]string{"foo:leasenode"}, nil, false},
 		"IPv6":                {[]string{"[::1]:7201"}, nil, false},
