@@ -25,6 +25,7 @@ const (
 	theHistory     = "events are what the history has, in its order"
 	fromNow        = "a watch from now tells its position first, and nothing from before"
 	afterEach      = "a watch goes on after each position without a gap and without a repeat"
+	inSilence      = "a watch that has nothing to tell tells its position"
 	foreign        = "a position of another cluster or of the future is refused"
 	isGone         = "what is kept no longer is refused with the oldest position"
 	requestLimits  = "requests to watch are held to their limits"

@@ -14,6 +14,7 @@ func resumeChecks() []Check {
 	return []Check{
 		{"a watch from now tells its position first, and nothing from before", beginsNow},
 		{"a watch goes on after each position without a gap and without a repeat", goesOnAfterEach},
+		{"a watch that has nothing to tell tells its position", tellsPositionsInSilence},
 		{"a position of another cluster or of the future is refused", refusesForeignPositions},
 		{"what is kept no longer is refused with the oldest position", refusesWhatIsGone},
 		{"requests to watch are held to their limits", watchLimits},
@@ -66,6 +67,25 @@ func goesOnAfterEach(t *trial) {
 			}
 		}
 		t.sequence(fmt.Sprintf("events after %v", req.After), placed(t.watch(req).events()), placed(want))
+	}
+}
+
+func tellsPositionsInSilence(t *trial) {
+	w := t.watch(lease.WatchRequest{Key: t.key("silent")})
+	at := w.begun()
+	t.claimant("a").granted(1)
+	defer w.awaits()()
+	for {
+		u, ok := w.take()
+		if !ok {
+			return
+		}
+		if len(u.Events) > 0 {
+			t.failf("want nothing told but the position, got %+v", u)
+		}
+		if u.Position.Index > at.Index {
+			return
+		}
 	}
 }
 

@@ -91,6 +91,7 @@ func flawedWatchers() map[string]brokenWatcher {
 		"tells what changed nothing": {wrap: withMore(func(e lease.Event) (lease.Event, bool) { return e, e.Kind == lease.Forgotten }), red: []string{onlyChanges}},
 		"tells all that went before": {wrap: tellsAllThatWentBefore, red: []string{fromNow, endsFirst}, green: []string{onlyChanges}},
 		"says nothing of itself":     {wrap: tells(func(req lease.WatchRequest, u *lease.WatchUpdate) { u.Position.Index = 0 }), red: []string{fromNow, whatHappens}},
+		"stays where it is":          {wrap: staysWhereItIs, red: []string{inSilence}, green: []string{whatHappens, afterEach, theState}},
 		"reverses an entry's events": {wrap: tells(reversed), red: []string{endsFirst, theHistory}},
 		"tells of the wrong cluster": {wrap: tells(otherCluster), red: []string{afterEach, isGone}, green: []string{whatHappens}},
 		"takes any cluster's":        {wrap: takesAnyCluster, red: []string{foreign}},
@@ -150,6 +151,18 @@ func here(w lease.Watcher) lease.Position {
 		return u.Position
 	}
 	panic("a watch has not begun")
+}
+
+// staysWhereItIs has the position of its latest event, or of its beginning.
+func staysWhereItIs(w lease.Watcher) lease.Watcher {
+	var at lease.Position
+	return tells(func(_ lease.WatchRequest, u *lease.WatchUpdate) {
+		if len(u.Events) > 0 || u.Synced || u.Position.ClusterID != at.ClusterID {
+			at = u.Position
+		} else if u.Position != (lease.Position{}) {
+			u.Position = at
+		}
+	})(w)
 }
 
 func takesAnyCluster(w lease.Watcher) lease.Watcher {
