@@ -57,11 +57,18 @@ func TestMemoryKeepsTheLatestEntryHoweverLarge(t *testing.T) {
 
 // first returns the first update of a watch.
 func first(t *testing.T, w lease.Watcher, req lease.WatchRequest) (lease.WatchUpdate, error) {
-	for u, err := range w.Watch(t.Context(), req) {
+	for u, err := range w.Watch(soon(t), req) {
 		return u, err
 	}
 	t.Fatal("the watch has no element")
 	panic("unreachable")
+}
+
+// soon bounds what takes no time unless it is broken.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 func position(t *testing.T, w lease.Watcher) lease.Position {
@@ -73,13 +80,26 @@ func position(t *testing.T, w lease.Watcher) lease.Position {
 	return u.Position
 }
 
+// What is over when a watch begins was over before, whoever has found it.
+func TestMemoryTellsNoEndFromBeforeAWatch(t *testing.T) {
+	clock := newClock()
+	store := leasetest.NewMemory(clock)
+	acquire(t, store, "k")
+	clock.Advance(time.Minute)
+	for _, req := range []lease.WatchRequest{{}, {Key: "k"}} {
+		if u, err := first(t, store, req); err != nil || len(u.Events) > 0 {
+			t.Errorf("%+v: %+v, %v", req, u, err)
+		}
+	}
+}
+
 // A reader that falls behind what is kept is told so, or everything anew.
 func TestMemoryCompactsUnderAWatch(t *testing.T) {
 	for _, anew := range []bool{false, true} {
 		store := leasetest.NewMemory(newClock())
 		next := lease.Position{}
 		var told []string
-		for u, err := range store.Watch(t.Context(), lease.WatchRequest{Sync: anew}) {
+		for u, err := range store.Watch(soon(t), lease.WatchRequest{Sync: anew}) {
 			if gone, ok := errors.AsType[*lease.CompactedError](err); ok && gone.After == next && !anew {
 				told = append(told, "gone")
 				break
@@ -166,8 +186,7 @@ func TestMemoryIsWatchedConcurrently(t *testing.T) {
 	const writers, rounds, keys = 4, 300, 150
 	clock := newClock()
 	store := leasetest.NewMemory(clock)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
+	ctx := soon(t)
 	var watchers, group sync.WaitGroup
 	watched := make([]map[string]lease.Record, 6)
 	for i := range watched {
