@@ -62,9 +62,9 @@ func TestMemoryTellsAnEndWhenAManualClockPassesIt(t *testing.T) {
 				store := leasetest.NewMemory(clock)
 				updates := follow(t, store, lease.WatchRequest{})
 				<-updates
+				began := time.Now()
 				acquire(t, store, "k")
 				wantEvent(t, <-updates, lease.Acquired, "k")
-				began := time.Now()
 				clock.Advance(time.Minute - 1)
 				silent(t, updates)
 				clock.Advance(1)
