@@ -134,3 +134,16 @@ func TestMemoryTellsItsPositionInSilence(t *testing.T) {
 		}
 	})
 }
+
+func TestMemoryEndsAWatchAtOnceWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		for _, err := range leasetest.NewMemory(newClock()).Watch(ctx, lease.WatchRequest{}) {
+			if passed := time.Since(began); err != nil && (passed != time.Second || lease.CodeOf(err) != lease.CodeUnavailable) {
+				t.Errorf("after %v: %v", passed, err)
+			}
+		}
+	})
+}
