@@ -12,8 +12,12 @@ import (
 // concurrent use.
 type Watcher interface {
 	// Watch returns what happens to the keys of req, in log order, without a gap and
-	// without a repeat, until the context ends or the watch cannot go on. The last
-	// element then has an error and nothing else:
+	// without a repeat, until the context ends or the watch cannot go on. The first
+	// update comes as soon as the watch has begun, and has its position unless a listing
+	// begins; from then on one comes at least every five seconds while the store is up,
+	// if only to tell the position.
+	//
+	// The last element has an error and nothing else:
 	//
 	//   - [*InvalidError]: the request is outside a limit, or its position is of another
 	//     cluster or of the future.

@@ -2,16 +2,20 @@ package node_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/leasenode/leasenode/fsm/feed"
 	"github.com/leasenode/leasenode/holder"
+	"github.com/leasenode/leasenode/internal/node"
 	"github.com/leasenode/leasenode/lease"
 	"github.com/leasenode/leasenode/lease/leasetest"
 )
 
-// The suite that any lease.Store has to pass, against real nodes: one, three, and
+// The suites that any lease.Store and lease.Watcher have to pass, against real nodes: one, three, and
 // three of which a follower is asked.
 func TestConformance(t *testing.T) {
 	for _, c := range []struct {
@@ -27,14 +31,49 @@ func TestConformance(t *testing.T) {
 			cluster := newCluster(t, c.nodes)
 			clock := leasetest.NewManualClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
 			cluster.clock = clock
+			cluster.change = func(_ *node.Config, parts *node.Parts) { parts.Feed = feed.Bounds{Events: keptEvents} }
 			cluster.startAll()
 			store := c.ask(cluster)
-			subject := leasetest.Subject{Store: store, Advance: advancer(store, clock)}
-			for _, failure := range leasetest.Run(cluster.within(5*time.Minute), subject) {
-				t.Errorf("%s: %v", failure.Check, failure.Err)
+			subject := leasetest.Subject{Store: store, Watcher: store, Advance: advancer(store, clock), Compact: compacter(store)}
+			for name, run := range map[string]func(context.Context, leasetest.Subject) []leasetest.Failure{"as a store": leasetest.Run, "as a watcher": leasetest.RunWatch} {
+				t.Run(name, func(t *testing.T) {
+					for _, failure := range run(cluster.within(5*time.Minute), subject) {
+						t.Errorf("%s: %v", failure.Check, failure.Err)
+					}
+				})
 			}
 		})
 	}
+}
+
+// keptEvents is how many events the nodes of these tests keep: more than any check makes.
+const keptEvents = 500
+
+// compacter has the nodes give up the events that they keep, for others.
+func compacter(store lease.Store) func(context.Context) error {
+	return func(ctx context.Context) error {
+		var fillers sync.WaitGroup
+		failed := make([]error, 50)
+		for i := range failed {
+			fillers.Go(func() { failed[i] = fill(ctx, store, fmt.Sprintf("filler/%d", i), keptEvents/len(failed)/2+1) })
+		}
+		fillers.Wait()
+		return errors.Join(failed...)
+	}
+}
+
+// fill has that many grants of key, and their releases, happen.
+func fill(ctx context.Context, store lease.Store, key string, grants int) error {
+	for range grants {
+		a, err := store.Acquire(ctx, lease.AcquireRequest{Key: key, Owner: "filler", TTL: lease.MaxTTL})
+		if err != nil {
+			return err
+		}
+		if _, err := store.Release(ctx, lease.ReleaseRequest{Key: key, Owner: "filler", Epoch: a.Record.Epoch}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // follow returns a client that only knows a follower, and does not follow its advice.

@@ -19,6 +19,7 @@ type ManualClock struct {
 	mu        sync.Mutex
 	monotonic time.Duration
 	wall      time.Time
+	moves     chan struct{} // closed at the next move; nil if nobody waits for it
 }
 
 // NewManualClock returns a clock with a monotonic reading of 0 and the given time
@@ -54,6 +55,28 @@ func (c *ManualClock) advanceLocked(d time.Duration) {
 	}
 	c.monotonic += d
 	c.wall = c.wall.Add(d)
+	if c.moves != nil {
+		close(c.moves)
+		c.moves = nil
+	}
+}
+
+// moved returns a channel that is closed when the clock is advanced the next time.
+func (c *ManualClock) moved() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.moves == nil {
+		c.moves = make(chan struct{})
+	}
+	return c.moves
+}
+
+// movedOf returns that channel of a clock that has one, or nil.
+func movedOf(clock lease.Clock) <-chan struct{} {
+	if c, ok := clock.(interface{ moved() <-chan struct{} }); ok {
+		return c.moved()
+	}
+	return nil
 }
 
 // SetWall sets the time of day, forward or back, as an administrator or a time

@@ -23,6 +23,12 @@ type Subject struct {
 	// Kept is how much history the store keeps of a key; the zero value stands for
 	// [KeptGrants] and [KeptRenewals].
 	Kept Kept
+	// Watcher is the same store as one that can be watched: for the checks of watching.
+	Watcher lease.Watcher
+	// Compact has the store, in all of its nodes, give up all events that it keeps, so
+	// that a watch can not go on after a position from before them. Without it, that is
+	// not checked.
+	Compact func(context.Context) error
 }
 
 // Kept says how much history is kept of a key.
@@ -31,7 +37,7 @@ type Kept struct {
 	Renewals int // the latest renewals of those grants; at least 1
 }
 
-// Check is one named part of the contract of [lease.Store].
+// Check is one named part of the contract of [lease.Store], or of [lease.Watcher].
 type Check struct {
 	// Name is a sentence that says what has to hold, unique and stable.
 	Name string
@@ -68,9 +74,11 @@ func Checks() []Check {
 
 // Run runs all checks against s and returns every failure, in the order of the
 // checks; none for a store that keeps the contract.
-func Run(ctx context.Context, s Subject) []Failure {
+func Run(ctx context.Context, s Subject) []Failure { return run(ctx, s, Checks()) }
+
+func run(ctx context.Context, s Subject, checks []Check) []Failure {
 	var failures []Failure
-	for _, check := range Checks() {
+	for _, check := range checks {
 		if err := check.Against(ctx, s); err != nil {
 			failures = append(failures, Failure{Check: check.Name, Err: err})
 		}

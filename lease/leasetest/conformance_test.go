@@ -79,7 +79,7 @@ func TestRunReportsEveryFailureOfAStoreThatIsDown(t *testing.T) {
 
 func TestCheckNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
-	for _, check := range leasetest.Checks() {
+	for _, check := range slices.Concat(leasetest.Checks(), leasetest.WatchChecks()) {
 		if seen[check.Name] {
 			t.Errorf("two checks are called %q", check.Name)
 		}

@@ -21,11 +21,13 @@ var _ lease.Store = (*Memory)(nil)
 // A call whose context has ended before it began does nothing and returns
 // [lease.ErrUnavailable] with the context's cause; one whose context ends while it
 // waits in line returns its [*lease.HeldError] with the cause. An outcome is never
-// unknown. Waits are counted by package time, whatever the clock; a lease that ends
+// unknown. It can be watched: see [Memory.Watch]. Waits are counted by package time, whatever the clock; a lease that ends
 // by the clock is handed over within 100 ms.
 type Memory struct {
 	clock  lease.Clock
 	origin lease.Instant // the instant at which clock's monotonic reading is 0
+	// cluster is the id in positions, so that none is taken for one of another store.
+	cluster string
 
 	mu      sync.Mutex
 	index   uint64
@@ -33,6 +35,7 @@ type Memory struct {
 	keys    map[string]*keyState
 	lines   map[string][]*waiter // by key, in the order of their coming
 	log     []logged             // of all keys, at most maxLogged
+	events  events
 }
 
 // keyState is what is kept of one key.
@@ -46,7 +49,7 @@ type keyState struct {
 // clock's time of day and follows its monotonic reading.
 func NewMemory(clock lease.Clock) *Memory {
 	start := lease.Instant(clock.Wall().UnixNano())
-	return &Memory{clock: clock, origin: start.Add(-clock.Monotonic()), keys: map[string]*keyState{}, lines: map[string][]*waiter{}}
+	return &Memory{clock: clock, origin: start.Add(-clock.Monotonic()), cluster: "memory-" + unique(), keys: map[string]*keyState{}, lines: map[string][]*waiter{}}
 }
 
 // Acquire implements [lease.Store].
@@ -132,6 +135,7 @@ func (m *Memory) decideLocked(s step, mutation lease.Mutation) lease.Outcome {
 	if err := mutation.Validate(); err != nil {
 		return lease.Outcome{Err: err}
 	}
+	m.findEndsLocked(s)
 	before := keyState{record: lease.Record{Key: mutation.Key}}
 	if state, known := m.keys[mutation.Key]; known {
 		before = *state
@@ -143,6 +147,7 @@ func (m *Memory) decideLocked(s step, mutation lease.Mutation) lease.Outcome {
 	if changed {
 		after.trail = before.trail.with(m.logLocked(s, after.record.Epoch, mutation))
 		m.keys[mutation.Key] = &after
+		m.events.changed(s, m.index, mutation.Op, before.record, after.record)
 	}
 	answer := answerAt(after.record, s.now)
 	answer.Changed = changed

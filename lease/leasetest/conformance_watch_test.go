@@ -1,0 +1,79 @@
+package leasetest_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasenode/leasenode/lease"
+	"github.com/leasenode/leasenode/lease/leasetest"
+)
+
+// watchSubject returns wrap's watcher around a new reference store.
+func watchSubject(wrap func(lease.Watcher) lease.Watcher) leasetest.Subject {
+	clock := newClock()
+	store := leasetest.NewMemory(clock)
+	return leasetest.Subject{
+		Store:   store,
+		Watcher: wrap(store),
+		Advance: func(_ context.Context, d time.Duration) error {
+			clock.Advance(d)
+			return nil
+		},
+		Compact: func(context.Context) error {
+			store.Compact()
+			return nil
+		},
+	}
+}
+
+func TestMemoryConformsAsAWatcher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := watchSubject(func(w lease.Watcher) lease.Watcher { return w })
+		for range 2 { // the second run finds a store in use
+			for _, failure := range leasetest.RunWatch(t.Context(), s) {
+				t.Errorf("%s: %v", failure.Check, failure.Err)
+			}
+		}
+	})
+}
+
+func TestRunWatchFailsWithoutAWatcher(t *testing.T) {
+	if failures := leasetest.RunWatch(t.Context(), subject(healthy)); len(failures) != len(leasetest.WatchChecks()) {
+		t.Errorf("%d of %d checks failed", len(failures), len(leasetest.WatchChecks()))
+	}
+}
+
+// TestBrokenWatchersFail shows that each check of watching can fail, and that each
+// broken watcher is caught by the checks that are about what it breaks.
+func TestBrokenWatchersFail(t *testing.T) {
+	caught := map[string]bool{}
+	for name, c := range brokenWatchers() {
+		t.Run(name, func(t *testing.T) {
+			var failed []string
+			synctest.Test(t, func(t *testing.T) {
+				for _, failure := range leasetest.RunWatch(t.Context(), watchSubject(c.wrap)) {
+					failed = append(failed, failure.Check)
+					caught[failure.Check] = true
+				}
+			})
+			for _, check := range c.red {
+				if !slices.Contains(failed, check) {
+					t.Errorf("passed %q; failed %q", check, failed)
+				}
+			}
+			for _, check := range c.green {
+				if slices.Contains(failed, check) {
+					t.Errorf("failed %q, which it keeps", check)
+				}
+			}
+		})
+	}
+	for _, check := range leasetest.WatchChecks() {
+		if !caught[check.Name] {
+			t.Errorf("no broken watcher fails %q", check.Name)
+		}
+	}
+}
