@@ -235,7 +235,7 @@ func heldOnly(r *history.Run) {
 	on := func(e lease.Entry) lease.Entry { e.Key = "held"; return e }
 	r.Ops = slices.DeleteFunc(r.Ops, func(o history.Op) bool { return o.ID == 12 || o.ID == 13 || o.ID == 14 })
 	r.Stored = append(r.Stored[:6:6], on(entry(17, lease.OpAcquire, "h1", 1, 20*ms)), on(entry(18, lease.OpAcquire, "h2", 2, 1100*ms)), on(entry(19, lease.OpRenew, "h2", 2, 1200*ms)))
-	r.Records[0] = rec("c", 3, 4005*ms, 1)
+	r.Records = []lease.Record{rec("c", 3, 4005*ms, 1), {Key: "held", Owner: "h2", Epoch: 2, LeaseUntil: at(2200 * ms)}}
 	r.Beliefs = append(r.Beliefs,
 		history.Belief{Holder: "h1", Key: "held", Epoch: 1, From: 30 * ms, Until: 1000 * ms},
 		history.Belief{Holder: "h2", Key: "held", Epoch: 2, From: 1110 * ms, Until: 2000 * ms})
@@ -255,6 +255,7 @@ func TestAHoldersGrantMayBeForgotten(t *testing.T) {
 				e.Key = "held"
 				r.Stored = append(r.Stored, e)
 			}
+			r.Records[1].Epoch = 17
 		}),
 	} {
 		run := goodRun()

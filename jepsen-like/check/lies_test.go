@@ -1,0 +1,168 @@
+package check_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasenode/leasenode/jepsen-like/check"
+	"github.com/leasenode/leasenode/jepsen-like/history"
+)
+
+var (
+	liesIn   = flag.String("history", "", "a history.jsonl that passes, to tell lies about in place of the one in testdata; its exceptions are not looked for")
+	liesEach = flag.Int("each", 2, "how many places to try each lie at")
+	liesOf   = flag.String("lie", "", "only lies that have this in their name; what passes is told place by place")
+)
+
+// A history in which one line was changed by hand, in any field and any plausible way, is
+// no history of a cluster that keeps its promises, or the change says why it may be one.
+// The history is that of a simulation (seed 10, 3 nodes, 5 s).
+func TestEveryLieIsSeen(t *testing.T) {
+	path := *liesIn
+	if path == "" {
+		path = filepath.Join("testdata", "simulated.jsonl")
+	}
+	s := readStory(t, path)
+	if v := s.judge(t, nil); v.Status() != check.Pass {
+		t.Fatalf("unchanged:\n%s", v.Summary())
+	}
+	lies := s.lies()
+	passed, tried := tellAll(t, s, lies)
+	for _, e := range exceptions {
+		if *liesIn == "" && *liesOf == "" && !slices.ContainsFunc(slices.Collect(maps.Keys(passed)), e.covers) {
+			t.Errorf("%q is an exception, and is always seen", e.lies)
+		}
+	}
+	unseen := 0
+	for _, name := range slices.Sorted(maps.Keys(passed)) {
+		if !slices.ContainsFunc(exceptions, func(e exception) bool { return e.covers(name) }) {
+			unseen++
+			t.Errorf("%s: passes at %s", name, strings.Join(passed[name], ", "))
+		}
+	}
+	t.Logf("%d lies of %d sorts told: %d sorts pass at times, %d without a reason", tried, len(lies), len(passed), unseen)
+}
+
+// tellAll tells each lie at some places, and returns where which passed.
+func tellAll(t *testing.T, s *story, lies map[string][]lie) (passed map[string][]string, tried int) {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	passed = map[string][]string{}
+	free := make(chan struct{}, 2)
+	for _, name := range slices.Sorted(maps.Keys(lies)) {
+		if !strings.Contains(name, *liesOf) {
+			continue
+		}
+		for _, l := range spread(lies[name], *liesEach) {
+			free <- struct{}{}
+			tried++
+			all.Go(func() {
+				defer func() { <-free }()
+				if v := s.judge(t, &l); v.Status() == check.Pass {
+					mu.Lock()
+					defer mu.Unlock()
+					passed[name] = append(passed[name], fmt.Sprintf("line %d (%s)", l.line+1, l.what))
+				}
+			})
+		}
+	}
+	all.Wait()
+	return passed, tried
+}
+
+// spread returns n of all, from the first to the last.
+func spread(all []lie, n int) []lie {
+	if len(all) <= n {
+		return all
+	}
+	var some []lie
+	for i := range n {
+		some = append(some, all[(2*i+1)*len(all)/(2*n)])
+	}
+	return some
+}
+
+// story is a history, line by line.
+type story struct {
+	raw     [][]byte
+	lines   []map[string]any
+	options check.Options
+}
+
+func readStory(t *testing.T, path string) *story {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &story{options: check.Options{Rate: 0.01, Recovery: 30 * time.Second}}
+	for raw := range bytes.Lines(data) {
+		s.raw, s.lines = append(s.raw, raw), append(s.lines, understand(raw))
+	}
+	return s
+}
+
+func understand(raw []byte) map[string]any {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var l map[string]any
+	if err := decoder.Decode(&l); err != nil {
+		panic(err) // it is a line of a file that was read
+	}
+	return l
+}
+
+// lie is one line told otherwise.
+type lie struct {
+	line int
+	what string // was changed
+	tell func(map[string]any)
+	// times is how often the line is there: 0 if it was removed.
+	times int
+}
+
+// judge judges the story with a lie in it, if there is one. What cannot be read is no
+// pass either.
+func (s *story) judge(t *testing.T, l *lie) check.Verdict {
+	var file bytes.Buffer
+	for i, raw := range s.raw {
+		if l == nil || i != l.line {
+			file.Write(raw)
+			continue
+		}
+		for range l.times {
+			file.Write(l.told(raw))
+		}
+	}
+	run, err := history.Read(&file)
+	if err != nil {
+		return check.Verdict{Checks: []check.Check{{Name: "read", Status: check.Fail}}}
+	}
+	v := check.Judge(run, s.options)
+	if l != nil && *liesOf != "" {
+		t.Logf("line %d, %s:\n%s", l.line+1, l.what, v.Summary())
+	}
+	return v
+}
+
+func (l *lie) told(raw []byte) []byte {
+	if l.tell == nil {
+		return raw
+	}
+	changed := understand(raw)
+	l.tell(changed)
+	data, err := json.Marshal(changed)
+	if err != nil {
+		panic(err) // it was decoded from JSON
+	}
+	return append(data, '\n')
+}
