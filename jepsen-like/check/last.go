@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/leasenode/leasenode/jepsen-like/history"
 	"github.com/leasenode/leasenode/jepsen-like/model"
@@ -60,23 +61,27 @@ func heldLast(s *subject, records map[string]lease.Record, f *finding) {
 	}
 }
 
-// toldLast looks for last records that are none of the states that a watcher was told,
-// though it was told all of them. An operation that was not answered may have come later,
-// if operations of the key are recorded.
+// toldLast looks for last records that are none of the states that watchers were told,
+// though one of them was told all that happened. What comes later may have been done by
+// an operation that was not answered, or by a holder of whom no operations are recorded.
 func toldLast(s *subject, records map[string]lease.Record, f *finding) {
-	var last uint64
-	for _, e := range s.run.Stored {
-		last = max(last, e.Index)
+	stretches, p := gatherStretches(s, &finding{}), gatherPace(s.run)
+	states := map[string][]lease.Record{}
+	for _, stretch := range stretches {
+		for _, w := range slices.Concat(stretch.listed, stretch.told) {
+			states[w.Key] = append(states[w.Key], recordOf(w))
+		}
 	}
-	for _, stretch := range gatherStretches(s, &finding{}) {
-		if !stretch.renewals || stretch.until < last {
+	for _, stretch := range stretches {
+		if !stretch.renewals || stretch.until < p.lastIndex {
 			continue
 		}
-		states := stretch.states()
-		for _, key := range slices.Sorted(maps.Keys(states)) {
+		last := stretch.stateAt(stretch.until)
+		for _, key := range slices.Sorted(maps.Keys(last)) {
 			r := records[key]
-			r.LeaseUntil, r.Attributes = lease.InstantOfMillis(r.LeaseUntil.Millis()), nil
-			if slices.ContainsFunc(states[key], func(told lease.Record) bool { return sameRecord(told, r) }) || s.perhapsMade(r) {
+			r.LeaseUntil = lease.InstantOfMillis(r.LeaseUntil.Millis())
+			if slices.ContainsFunc(states[key], func(told lease.Record) bool { return sameRecord(told, r) }) ||
+				r.Key != "" && stretch.mayBecome(r, last[key], p) && (len(s.ops[key]) == 0 || s.perhapsMade(r)) {
 				continue
 			}
 			f.violation(Violation{Key: key, From: s.run.Info.Length, Until: s.run.Info.Length, Text: fmt.Sprintf(
@@ -86,21 +91,36 @@ func toldLast(s *subject, records map[string]lease.Record, f *finding) {
 	}
 }
 
+// mayBecome reports whether what came after the stretch, before all was over, may have made
+// the record r of what the key was at its end. Then r ends after the stretch, and not later
+// than by the longest lease that there was of its key; an epoch that is later has an end of
+// its own; and the floor is where it was, or at an epoch since then.
+func (s *stretch) mayBecome(r lease.Record, is history.Watched, p pace) bool {
+	var longest, latest time.Duration
+	for _, w := range s.told {
+		if latest = w.When; w.Key == r.Key {
+			longest = max(longest, w.LeaseUntil.Sub(w.At))
+		}
+	}
+	was := recordOf(is)
+	switch {
+	case r.LeaseUntil.Millis() < s.ended.Millis() || r.LeaseUntil >= s.ended.Add(longest+p.ended-latest):
+		return false
+	case r.Epoch < was.Epoch || r.Epoch == was.Epoch && r.Owner != was.Owner:
+		return false
+	case r.Epoch > was.Epoch && r.LeaseUntil == was.LeaseUntil:
+		return false
+	default:
+		return r.ForgottenAtEpoch == was.ForgottenAtEpoch || r.ForgottenAtEpoch >= was.Epoch && r.ForgottenAtEpoch <= r.Epoch
+	}
+}
+
 // perhapsMade reports whether an operation that was not answered may have made r of what
 // was there before.
 func (s *subject) perhapsMade(r lease.Record) bool {
 	return slices.ContainsFunc(s.ops[r.Key], func(op history.Op) bool {
 		return perhaps(op) && op.Owner == r.Owner && (op.Kind == history.Acquire || op.Epoch == r.Epoch)
 	})
-}
-
-// states are what each key was, as far as the watcher was told.
-func (s *stretch) states() map[string][]lease.Record {
-	all := map[string][]lease.Record{}
-	for _, w := range slices.Concat(s.listed, s.told) {
-		all[w.Key] = append(all[w.Key], recordOf(w))
-	}
-	return all
 }
 
 func sameRecord(a, b lease.Record) bool {
