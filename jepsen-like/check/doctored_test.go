@@ -19,6 +19,8 @@ func TestAGoodRunPasses(t *testing.T) {
 // doctored are the good run with one thing wrong, by the check that has to say so.
 func doctored() map[string]map[string]doctor {
 	return map[string]map[string]doctor{
+		"recorded":     doctoredLines(),
+		"believed":     doctoredCertainties(),
 		"linearizable": doctoredAnswers(),
 		"fresh": {
 			"misses a grant":   op(14, func(o *history.Op) { o.Record = rec("b", 2, 1605*ms, 1) }),
@@ -31,7 +33,13 @@ func doctored() map[string]map[string]doctor {
 			"epoch never granted":   op(7, func(o *history.Op) { o.Record.Epoch = 9 }),
 			"other owner":           op(7, func(o *history.Op) { o.Record.Owner = "z" }),
 			"floor that nobody set": op(7, func(o *history.Op) { o.Record = rec("b", 2, 1605*ms, 2) }),
-			"end that nobody made":  op(7, func(o *history.Op) { o.Record.LeaseUntil = at(1306 * ms) }),
+			"end that nobody made":  op(7, func(o *history.Op) { o.Record.LeaseUntil, o.Remaining = at(1306*ms), 1001*ms }),
+			"end that no watcher was told": all(op(3, func(o *history.Op) { o.Tries = 2 }), op(7, func(o *history.Op) {
+				o.Record.LeaseUntil, o.Remaining = at(1306*ms), 1001*ms
+			})),
+			"over before its end": op(7, func(o *history.Op) { o.Remaining = 0 }),
+			"too little remains":  op(7, func(o *history.Op) { o.Remaining -= ms }),
+			"too much remains":    op(7, func(o *history.Op) { o.Remaining += 2 * ms }),
 		},
 		"epochs":       doctoredEpochs(),
 		"exclusion":    doctoredBeliefs(),
@@ -46,8 +54,9 @@ func doctored() map[string]map[string]doctor {
 		"watched": doctoredWatches(),
 		"clock":   doctoredClocks(),
 		"liveness": {
-			"a node never serves":    func(r *history.Run) { r.Recoveries[1].Served = -1 },
-			"a node serves too late": func(r *history.Run) { r.Recoveries[0].Served = 1700*ms + 20*time.Second + 1 },
+			"a node never serves":            func(r *history.Run) { r.Recoveries[1].Served = -1 },
+			"no answer shows that it served": op(14, func(o *history.Op) { o.Node = "n2" }),
+			"a node serves too late":         func(r *history.Run) { r.Recoveries[0].Served = 1700*ms + 20*time.Second + 1 },
 		},
 	}
 }
@@ -125,8 +134,16 @@ func doctoredBeliefs() map[string]doctor {
 
 func doctoredWrites() map[string]doctor {
 	return map[string]doctor{
-		"older after newer": func(r *history.Run) { r.Writes[2].Accepted = true },
-		"never granted":     func(r *history.Run) { r.Writes[3].Token = 4 },
+		"older after newer":      func(r *history.Run) { r.Writes[2].Accepted = true },
+		"never granted":          func(r *history.Run) { r.Writes[3].Token = 4 },
+		"one number twice":       func(r *history.Run) { r.Writes[3].Seq = 3 },
+		"no number":              func(r *history.Run) { r.Writes[0].Seq = 0 },
+		"told twice":             func(r *history.Run) { r.Writes = append(r.Writes, r.Writes[3]) },
+		"a newer one is refused": func(r *history.Run) { r.Writes[3].Accepted = false },
+		"the latest is refused": func(r *history.Run) {
+			r.Writes = append(r.Writes, history.Write{Seq: 5, Holder: "c", Key: "k", Token: 3, At: 3030 * ms})
+		},
+		"a holder's in another order": func(r *history.Run) { r.Writes[2].At = 10 * ms },
 		"never granted, as far as the store tells": func(r *history.Run) {
 			for i := range r.Stored {
 				r.Stored[i].Key = "other"
@@ -185,9 +202,15 @@ func doctoredHistories() map[string]doctor {
 
 func doctoredRecords() map[string]doctor {
 	return map[string]doctor{
-		"a grant is lost": func(r *history.Run) { r.Records[0] = rec("b", 2, 1605*ms, 1) },
-		"a floor is lost": func(r *history.Run) { r.Records[0].ForgottenAtEpoch = 0 },
-		"a key is lost":   func(r *history.Run) { r.Records[0].Key = "other" },
+		"a grant is lost":                   func(r *history.Run) { r.Records[0] = rec("b", 2, 1605*ms, 1) },
+		"a floor is lost":                   func(r *history.Run) { r.Records[0].ForgottenAtEpoch = 0 },
+		"a key is lost":                     func(r *history.Run) { r.Records[0].Key = "other" },
+		"a key is there twice":              func(r *history.Run) { r.Records = append(r.Records, r.Records[0]) },
+		"a holder's key is lost":            all(heldOnly, nobodyWatched, func(r *history.Run) { r.Records = r.Records[:1] }),
+		"a holder's grant is lost":          all(heldOnly, nobodyWatched, func(r *history.Run) { r.Records[1].Epoch, r.Records[1].Owner = 1, "h1" }),
+		"an end that no watcher was told":   func(r *history.Run) { r.Records[0].LeaseUntil = at(3106 * ms) },
+		"an owner that no watcher was told": func(r *history.Run) { r.Records[0].Owner = "z" },
+		"a floor that no watcher was told":  func(r *history.Run) { r.Records[0].ForgottenAtEpoch = 3 },
 		"a renewal is lost": all(without(11), without(12), without(13), without(14), func(r *history.Run) {
 			r.Records[0] = rec("b", 2, 1604*ms, 1)
 		}),
@@ -201,8 +224,13 @@ func doctoredClocks() map[string]doctor {
 			read{call: 3501 * ms, now: 3620 * ms}, release{call: 3400 * ms, now: 3400 * ms}),
 		"a mutation too fast beside a read": readAndRelease(
 			read{call: 3495 * ms, now: 3400 * ms}, release{call: 3400 * ms, now: 3420 * ms}),
-		"held for too long": add(history.Op{Client: "d", Kind: history.Acquire, Owner: "d", TTL: time.Second, RequestID: "d1", Call: 2900 * ms, Return: 2910 * ms, Outcome: history.Held, Record: rec("b", 2, 1605*ms, 1), Remaining: ms}),
-		"back":              op(14, func(o *history.Op) { o.Now = at(3104 * ms) }),
+		"held for too long":         add(history.Op{Client: "d", Kind: history.Acquire, Owner: "d", TTL: time.Second, RequestID: "d1", Call: 2900 * ms, Return: 2910 * ms, Outcome: history.Held, Record: rec("b", 2, 1605*ms, 1), Remaining: ms}),
+		"back":                      op(14, func(o *history.Op) { o.Now = at(3104 * ms) }),
+		"an event too early":        func(r *history.Run) { r.Watched[2].When = 3 * ms; r.Watched[1].When = 0 },
+		"a belief before its grant": func(r *history.Run) { r.Beliefs[3].From = 2998 * ms },
+		"a write before its grant":  func(r *history.Run) { r.Writes[3].At = 2998 * ms },
+		"back after an event":       all(op(14, func(o *history.Op) { o.Call, o.Now = 3120*ms, at(3104*ms) }), without(13), without(12)),
+		"over before its end":       op(9, func(o *history.Op) { o.Remaining = 0 }),
 		"lease ends early": all(without(6), without(9), op(8, func(o *history.Op) {
 			o.Call, o.Return, o.Now, o.Record.LeaseUntil = 1200*ms, 1298*ms, at(1205*ms), at(2205*ms)
 		})),
@@ -265,3 +293,5 @@ func TestAHoldersGrantMayBeForgotten(t *testing.T) {
 		}
 	}
 }
+
+func nobodyWatched(r *history.Run) { r.Watched = nil }

@@ -106,6 +106,7 @@ type story struct {
 	path    string
 	raw     [][]byte
 	lines   []map[string]any
+	read    []history.Run // what each line makes of an empty run
 	options check.Options
 }
 
@@ -116,7 +117,11 @@ func readStory(t *testing.T, path string) *story {
 	}
 	s := &story{path: path, options: check.Options{Rate: 0.01, Recovery: 30 * time.Second}}
 	for raw := range bytes.Lines(data) {
-		s.raw, s.lines = append(s.raw, raw), append(s.lines, understand(raw))
+		one, err := history.Read(bytes.NewReader(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.raw, s.lines, s.read = append(s.raw, raw), append(s.lines, understand(raw)), append(s.read, one)
 	}
 	return s
 }
@@ -143,25 +148,41 @@ type lie struct {
 // judge judges the story with a lie in it, if there is one. What cannot be read is no
 // pass either.
 func (s *story) judge(t *testing.T, l *lie) check.Verdict {
-	var file bytes.Buffer
-	for i, raw := range s.raw {
+	var run history.Run
+	for i, one := range s.read {
 		if l == nil || i != l.line {
-			file.Write(raw)
+			join(&run, one)
 			continue
 		}
 		for range l.times {
-			file.Write(l.told(raw))
+			one, err := history.Read(bytes.NewReader(l.told(s.raw[i])))
+			if err != nil {
+				return check.Verdict{Checks: []check.Check{{Name: "read", Status: check.Fail}}}
+			}
+			join(&run, one)
 		}
-	}
-	run, err := history.Read(&file)
-	if err != nil {
-		return check.Verdict{Checks: []check.Check{{Name: "read", Status: check.Fail}}}
 	}
 	v := check.Judge(run, s.options)
 	if l != nil && *liesOf != "" {
 		t.Logf("line %d, %s:\n%s", l.line+1, l.what, v.Summary())
 	}
 	return v
+}
+
+// join adds to a run what another line has, as [history.Read] does.
+func join(run *history.Run, one history.Run) {
+	run.Ops, run.Beliefs, run.Writes = append(run.Ops, one.Ops...), append(run.Beliefs, one.Beliefs...), append(run.Writes, one.Writes...)
+	run.Faults, run.Events, run.Digests = append(run.Faults, one.Faults...), append(run.Events, one.Events...), append(run.Digests, one.Digests...)
+	run.Recoveries, run.Watched = append(run.Recoveries, one.Recoveries...), append(run.Watched, one.Watched...)
+	if one.Stored != nil {
+		run.Stored = one.Stored
+	}
+	if one.Records != nil {
+		run.Records = one.Records
+	}
+	if one.Info.Name != "" {
+		run.Info = one.Info
+	}
 }
 
 func (l *lie) told(raw []byte) []byte {

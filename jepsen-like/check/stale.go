@@ -3,7 +3,6 @@ package check
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/leasenode/leasenode/jepsen-like/history"
 	"github.com/leasenode/leasenode/jepsen-like/model"
@@ -12,7 +11,7 @@ import (
 
 // staleReads looks whether what stale reads show was ever there.
 func staleReads(s *subject, f *finding) {
-	states, earliest := statesTold(s), firstChange(s.run.Ops)
+	states := statesTold(s)
 	for _, key := range s.keys {
 		g := s.grants[key]
 		for _, op := range s.ops[key] {
@@ -22,7 +21,7 @@ func staleReads(s *subject, f *finding) {
 			f.Looked++
 			problem := neverWas(op, g, s.ops[key])
 			if problem == "" {
-				problem = wrongClock(op, earliest, s.options.Rate)
+				problem = wrongClock(op)
 			}
 			if problem == "" && states.lacks(op.Record) {
 				problem = "a state that no watcher was told, though one was told all of that grant"
@@ -79,34 +78,18 @@ func endedSo(read history.Op, g *grants, ops []history.Op) bool {
 	return false
 }
 
-// firstChange is the answer with the lowest instant of the log; every clock that is read
-// later has gone on from there.
-func firstChange(ops []history.Op) told {
-	var first told
-	for _, t := range toldOf(ops) {
-		if t.Kind != history.Get && (first.least == 0 || t.least < first.least) {
-			first = t
-		}
-	}
-	return first
-}
-
 // wrongClock says what is wrong with the clock that a stale read tells; "" if nothing is.
-// It can be behind all others, but not what the read itself shows, nor ahead of time.
-func wrongClock(read history.Op, first told, rate float64) string {
+// It can be behind all others, and ahead of them, where a leader's clock was lost with it,
+// but has to be what the read itself shows.
+func wrongClock(read history.Op) string {
 	if read.Now == 0 {
 		return "" // nothing is known of the clock there
 	}
 	left, remaining := read.Record.LeaseUntil.Millis()-read.Now.Millis(), (read.Remaining + rounding - 1).Milliseconds()
-	passed := time.Duration(float64(read.Return-first.Call) * (1 + rate))
-	switch {
-	case remaining == 0 && left > 0, remaining > 0 && remaining != left && remaining != left+1:
+	if remaining == 0 && left > 0 || remaining > 0 && remaining != left && remaining != left+1 {
 		return fmt.Sprintf("%d ms left where its clock makes it %d", remaining, left)
-	case first.least > 0 && read.Now.Sub(first.most) > passed+rounding:
-		return "a clock that is ahead of time"
-	default:
-		return ""
 	}
+	return ""
 }
 
 // grantStates are the states of grants of which some watcher was told all.
