@@ -226,7 +226,7 @@ func doctoredClocks() map[string]doctor {
 			read{call: 3495 * ms, now: 3400 * ms}, release{call: 3400 * ms, now: 3420 * ms}),
 		"held for too long":         add(history.Op{Client: "d", Kind: history.Acquire, Owner: "d", TTL: time.Second, RequestID: "d1", Call: 2900 * ms, Return: 2910 * ms, Outcome: history.Held, Record: rec("b", 2, 1605*ms, 1), Remaining: ms}),
 		"back":                      op(14, func(o *history.Op) { o.Now = at(3104 * ms) }),
-		"an event too early":        func(r *history.Run) { r.Watched[2].When = 3 * ms; r.Watched[1].When = 0 },
+		"an event too early":        func(r *history.Run) { r.Watched[6].When = 516 * ms },
 		"a belief before its grant": func(r *history.Run) { r.Beliefs[3].From = 2998 * ms },
 		"a write before its grant":  func(r *history.Run) { r.Writes[3].At = 2998 * ms },
 		"back after an event":       all(op(14, func(o *history.Op) { o.Call, o.Now = 3120*ms, at(3104*ms) }), without(13), without(12)),
