@@ -1,8 +1,11 @@
 package check_test
 
 import (
+	"slices"
+	"testing"
 	"time"
 
+	"github.com/leasenode/leasenode/jepsen-like/check"
 	"github.com/leasenode/leasenode/jepsen-like/history"
 	"github.com/leasenode/leasenode/lease"
 )
@@ -137,15 +140,57 @@ func watchLine(i int, change func(*history.Watched)) doctor {
 // doctoredCertainties are holders who are certain for too long, with nobody beside them.
 func doctoredCertainties() map[string]doctor {
 	until := func(i int, until time.Duration) doctor { return func(r *history.Run) { r.Beliefs[i].Until = until } }
-	beforeTheNext := all(without(11), without(12), without(13), without(14), func(r *history.Run) {
-		r.Beliefs, r.Writes, r.Stored, r.Records[0] = r.Beliefs[:3], r.Writes[:3], r.Stored[:5], rec("b", 2, 1605*ms, 1)
-	})
 	return map[string]doctor{
-		"after a release":      until(0, 516*ms+1),
-		"after the next grant": all(until(2, 3016*ms+1), func(r *history.Run) { r.Beliefs = r.Beliefs[:3] }),
-		"after what can have been told": all(beforeTheNext, until(2, 5*time.Second), watch(bothWatches, func(all []history.Watched) []history.Watched {
-			all = all[:where(all, lease.Acquired, 2)+1]
-			return append(all, history.Watched{Mark: history.WatchReached, Index: 15, At: at(605 * ms)})
+		"after a release":               until(0, 516*ms+1),
+		"after the next grant":          all(until(2, 3016*ms+1), func(r *history.Run) { r.Beliefs = r.Beliefs[:3] }),
+		"after what can have been told": all(heldAtTheEnd, until(2, 4981*ms+1)),
+		"after its end on the clock":    all(heldAtTheEnd, until(2, 1711*ms+2), elsewhere),
+		"after its end, renewed": all(heldAtTheEnd, watch(bothWatches, func(all []history.Watched) []history.Watched {
+			return slices.Insert(all, len(all)-1, history.Watched{
+				Mark: history.WatchTold, Event: "renewed", Key: "k", Owner: "b", Epoch: 2, LeaseUntil: at(1655 * ms), Floor: 1, Index: 15, At: at(655 * ms),
+			})
+		}), until(2, 1711*ms+2), elsewhere),
+	}
+}
+
+// heldAtTheEnd ends the good run, in which time goes on, with the grant of "b" that nobody
+// was told the end of. The clock was last told at 625 ms, by 630 ms.
+func heldAtTheEnd(r *history.Run) {
+	all(without(11), without(12), without(13), without(14), watch(bothWatches, func(all []history.Watched) []history.Watched {
+		return append(all[:where(all, lease.Acquired, 2)+1], history.Watched{Mark: history.WatchReached, Index: 15, At: at(605 * ms)})
+	}))(r)
+	r.Beliefs, r.Writes, r.Stored, r.Records[0] = r.Beliefs[:3], r.Writes[:3], r.Stored[:5], rec("b", 2, 1605*ms, 1)
+}
+
+// elsewhere has the clock be told past the end of what "b" holds, by 1710 ms.
+func elsewhere(r *history.Run) {
+	r.Ops = append(r.Ops, history.Op{
+		ID: 11, Client: "d", Kind: history.Acquire, Key: "other", Owner: "d", TTL: time.Second, RequestID: "d1", Tries: 1, Call: 1700 * ms, Return: 1710 * ms,
+		Outcome: history.OK, Changed: true, Record: lease.Record{Key: "other", Owner: "d", Epoch: 1, LeaseUntil: at(2705 * ms)}, Now: at(1705 * ms), Remaining: time.Second,
+	})
+}
+
+// A holder may be certain as long as an answer can have told it.
+func TestAHolderMayBeCertainUntilItsEnd(t *testing.T) {
+	for name, doctored := range map[string]doctor{
+		"a grant that has not ended":         heldAtTheEnd,
+		"to the last moment":                 all(heldAtTheEnd, func(r *history.Run) { r.Beliefs[2].Until = 4980 * ms }),
+		"as long as the clock was not there": all(heldAtTheEnd, elsewhere, func(r *history.Run) { r.Beliefs[2].Until = 1710 * ms }),
+		"of which not all was told": all(heldAtTheEnd, func(r *history.Run) { r.Beliefs[2].Until = 9 * time.Second }, watch(bothWatches, func(all []history.Watched) []history.Watched {
+			i := where(all, lease.Acquired, 2)
+			return []history.Watched{
+				{Mark: history.WatchBegan},
+				{Mark: history.WatchReset, Index: 15, At: at(605 * ms)},
+				{Mark: history.WatchListed, Key: "k", Owner: "b", Epoch: 2, LeaseUntil: all[i].LeaseUntil, Floor: 1},
+			}
 		})),
+		"until its release is told": func(r *history.Run) { r.Beliefs[0].Until = 515 * ms },
+		"until the next is told":    func(r *history.Run) { r.Beliefs[2].Until = 3010 * ms },
+	} {
+		run := goodRun()
+		doctored(&run)
+		if v := check.Judge(run, check.Options{}); v.Check("believed").Status != check.Pass {
+			t.Errorf("%s: %s", name, v.Summary())
+		}
 	}
 }

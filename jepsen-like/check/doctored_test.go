@@ -158,8 +158,9 @@ func doctoredFloors() map[string]doctor {
 		"back": op(14, func(o *history.Op) { o.Record.ForgottenAtEpoch = 0 }),
 		"above the epoch": all(add(history.Op{Client: "b", Kind: history.Forget, Owner: "b", Epoch: 2, Call: 350 * ms, Return: 360 * ms, Outcome: history.Unknown}),
 			op(5, func(o *history.Op) { o.Record.ForgottenAtEpoch = 2 })),
-		"asked by nobody":     op(14, func(o *history.Op) { o.Record.ForgottenAtEpoch = 2 }),
-		"before it was asked": op(3, func(o *history.Op) { o.Record.ForgottenAtEpoch = 1 }),
+		"back in the last record": func(r *history.Run) { r.Records[0].ForgottenAtEpoch = 0 },
+		"asked by nobody":         op(14, func(o *history.Op) { o.Record.ForgottenAtEpoch = 2 }),
+		"before it was asked":     op(3, func(o *history.Op) { o.Record.ForgottenAtEpoch = 1 }),
 	}
 }
 
@@ -202,16 +203,16 @@ func doctoredHistories() map[string]doctor {
 
 func doctoredRecords() map[string]doctor {
 	return map[string]doctor{
-		"a grant is lost":                   func(r *history.Run) { r.Records[0] = rec("b", 2, 1605*ms, 1) },
-		"a floor is lost":                   func(r *history.Run) { r.Records[0].ForgottenAtEpoch = 0 },
-		"a key is lost":                     func(r *history.Run) { r.Records[0].Key = "other" },
+		"a grant is lost":                   all(nobodyWatched, func(r *history.Run) { r.Records[0] = rec("b", 2, 1605*ms, 1) }),
+		"a floor is lost":                   all(nobodyWatched, func(r *history.Run) { r.Records[0].ForgottenAtEpoch = 0 }),
+		"a key is lost":                     all(nobodyWatched, func(r *history.Run) { r.Records[0].Key = "other" }),
 		"a key is there twice":              func(r *history.Run) { r.Records = append(r.Records, r.Records[0]) },
 		"a holder's key is lost":            all(heldOnly, nobodyWatched, func(r *history.Run) { r.Records = r.Records[:1] }),
 		"a holder's grant is lost":          all(heldOnly, nobodyWatched, func(r *history.Run) { r.Records[1].Epoch, r.Records[1].Owner = 1, "h1" }),
 		"an end that no watcher was told":   func(r *history.Run) { r.Records[0].LeaseUntil = at(3106 * ms) },
 		"an owner that no watcher was told": func(r *history.Run) { r.Records[0].Owner = "z" },
 		"a floor that no watcher was told":  func(r *history.Run) { r.Records[0].ForgottenAtEpoch = 3 },
-		"a renewal is lost": all(without(11), without(12), without(13), without(14), func(r *history.Run) {
+		"a renewal is lost": all(nobodyWatched, without(11), without(12), without(13), without(14), func(r *history.Run) {
 			r.Records[0] = rec("b", 2, 1604*ms, 1)
 		}),
 	}
