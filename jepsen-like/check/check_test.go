@@ -241,6 +241,8 @@ func TestWhatCannotBeLookedAtIsUnknown(t *testing.T) {
 		"digests":      func(r *history.Run) { r.Digests = r.Digests[1:] },
 		"liveness":     func(r *history.Run) { r.Recoveries = nil },
 		"watched":      func(r *history.Run) { r.Watched = nil },
+		"recorded":     func(r *history.Run) { r.Ops = slices.Delete(r.Ops, 6, 7) },
+		"resource":     func(r *history.Run) { r.Writes = r.Writes[1:] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := goodRun()

@@ -194,3 +194,34 @@ func TestAHolderMayBeCertainUntilItsEnd(t *testing.T) {
 		}
 	}
 }
+
+// What is missing of a record is no lie, and no pass either.
+func TestARecordWithGapsIsUnknown(t *testing.T) {
+	phase := func(r *history.Run) {
+		r.Recoveries = append(r.Recoveries, history.Recovery{Node: "n1", Healed: 3500 * ms, Served: 3500 * ms})
+	}
+	for name, c := range map[string]struct {
+		doctored doctor
+		want     check.Status
+	}{
+		"an operation is missing":          {without(7), check.Unknown},
+		"no nodes are named":               {func(r *history.Run) { r.Info.Nodes = nil }, check.Unknown},
+		"nor is there anything about them": {func(r *history.Run) { r.Info.Nodes, r.Digests, r.Recoveries = nil, nil, nil }, check.Pass},
+		"a node of an earlier phase":       {phase, check.Unknown},
+		"a node of the last phase":         {func(r *history.Run) {}, check.Pass},
+		"none of the earlier phase": {all(phase, func(r *history.Run) {
+			r.Recoveries = append(r.Recoveries, history.Recovery{Node: "n3", Healed: 1700 * ms, Served: -1})
+		}), check.Pass},
+		"ids that the client makes":            {all(op(1, func(o *history.Op) { o.RequestID, o.Tries = "", 0 }), op(8, func(o *history.Op) { o.RequestID, o.Tries, o.Key = "", 0, "l"; o.Record.Key = "l" })), check.Pass},
+		"an operation that is asked for badly": {op(10, func(o *history.Op) { o.Outcome, o.Epoch = history.Invalid, 0 }), check.Pass},
+		"a position that is refused": {watch(oneWatcher, func(all []history.Watched) []history.Watched {
+			return append(all, history.Watched{Mark: history.WatchRefused, Index: 18, Error: "of the future"})
+		}), check.Pass},
+	} {
+		run := goodRun()
+		c.doctored(&run)
+		if got := check.Judge(run, check.Options{}).Check("recorded"); got.Status != c.want {
+			t.Errorf("%s: recorded is %s, want %s: %+v", name, got.Status, c.want, got)
+		}
+	}
+}
