@@ -53,7 +53,7 @@ func doctoredStaleReads() map[string]doctor {
 		"epoch of the future":   op(7, func(o *history.Op) { o.Record = rec("c", 3, 4005*ms, 1) }),
 		"epoch never granted":   op(7, func(o *history.Op) { o.Record.Epoch = 9 }),
 		"other owner":           op(7, func(o *history.Op) { o.Record.Owner = "z" }),
-		"floor that nobody set": op(7, func(o *history.Op) { o.Record = rec("b", 2, 1605*ms, 2) }),
+		"floor that nobody set": op(7, func(o *history.Op) { o.Call, o.Return, o.Record.ForgottenAtEpoch = 310*ms, 320*ms, 1 }),
 		"end that nobody made":  op(7, func(o *history.Op) { o.Record.LeaseUntil, o.Remaining = at(1306*ms), 1001*ms }),
 		"end that no watcher was told": all(op(3, func(o *history.Op) { o.Tries = 2 }), op(7, func(o *history.Op) {
 			o.Record.LeaseUntil, o.Remaining = at(1306*ms), 1001*ms
@@ -118,7 +118,11 @@ func doctoredEpochs() map[string]doctor {
 		"another's grant":              op(8, func(o *history.Op) { o.Record.Owner = "a" }),
 		"back":                         op(14, func(o *history.Op) { o.Record.Epoch = 2; o.Record.Owner = "b" }),
 		"one left out":                 all(op(11, func(o *history.Op) { o.Record.Epoch = 4 }), op(12, func(o *history.Op) { o.Record.Epoch = 4 })),
-		"belief without a grant":       func(r *history.Run) { r.Beliefs[3].Epoch = 4 },
+		"one for nobody": all(op(11, func(o *history.Op) { o.Record.Epoch = 4 }), op(12, func(o *history.Op) { o.Epoch, o.Record.Epoch = 4, 4 }),
+			op(13, func(o *history.Op) { o.Record.Epoch = 4 }), op(14, func(o *history.Op) { o.Record.Epoch = 4 }), func(r *history.Run) {
+				r.Stored[5].Epoch, r.Stored[6].Epoch, r.Records[0].Epoch, r.Beliefs[3].Epoch, r.Writes[3].Token = 4, 4, 4, 4, 4
+			}),
+		"belief without a grant": func(r *history.Run) { r.Beliefs[3].Epoch = 4 },
 		"one for two attempts without ids": all(op(1, func(o *history.Op) { o.RequestID = "" }), op(8, func(o *history.Op) {
 			o.Owner, o.Tries, o.RequestID, o.Changed, o.Record.Owner, o.Record.Epoch = "a", 0, "", false, "a", 1
 		})),
@@ -134,7 +138,11 @@ func doctoredBeliefs() map[string]doctor {
 		"inside a longer one": func(r *history.Run) {
 			r.Beliefs = append(r.Beliefs, history.Belief{Holder: "c", Key: "k", Epoch: 3, From: 700 * ms, Until: 710 * ms})
 		},
-		"two of one epoch": func(r *history.Run) { r.Beliefs[1].Holder = "z" },
+		"in the longer of two, told last": func(r *history.Run) {
+			r.Beliefs[0].Until, r.Beliefs[1].Until = 320*ms, 620*ms
+		},
+		"in the longer of two, told first": func(r *history.Run) { r.Beliefs[0].Until = 620 * ms },
+		"two of one epoch":                 func(r *history.Run) { r.Beliefs[1].Holder = "z" },
 		"one holder, two grants": func(r *history.Run) {
 			r.Beliefs[2] = history.Belief{Holder: "a", Key: "k", Epoch: 2, From: 450 * ms, Until: 1400 * ms}
 		},
