@@ -13,10 +13,10 @@ import (
 
 // clock holds the cluster clock against the harness's.
 func clock(s *subject, f *finding) {
-	told := toldOf(s.run.Ops)
-	f.Looked = len(told)
-	tooFast(told, s.options, f)
-	backwards(told, f)
+	told, heard := toldOf(s.run.Ops), heardOf(s.run)
+	f.Looked = len(told) + len(heard)
+	tooFast(told, heard, s.options, f)
+	backwards(told, heard, f)
 	for _, key := range s.keys {
 		endsEarly(s, key, f)
 	}
@@ -30,6 +30,14 @@ const rounding = time.Millisecond
 type told struct {
 	history.Op
 	least, most lease.Instant
+	heard       string // what it is, if it is no operation
+}
+
+func (t told) String() string {
+	if t.heard != "" {
+		return t.heard
+	}
+	return model.Describe(t.Op)
 }
 
 func toldOf(ops []history.Op) []told {
@@ -38,9 +46,50 @@ func toldOf(ops []history.Op) []told {
 		switch by := op.Record.LeaseUntil.Add(-op.Remaining); {
 		case !answers(op):
 		case op.Now != 0:
-			all = append(all, told{op, op.Now, op.Now})
+			all = append(all, told{Op: op, least: op.Now, most: op.Now})
 		case op.Remaining > 0:
-			all = append(all, told{op, by, by.Add(rounding)})
+			all = append(all, told{Op: op, least: by, most: by.Add(rounding)})
+		}
+	}
+	return all
+}
+
+// heardOf are the instants of what was heard to be in the log by a moment: of events that
+// a watcher was told, of ends that a refusal tells, and of grants that a holder believed in
+// or wrote with. How long it had been there is not known.
+func heardOf(run history.Run) []told {
+	var all []told
+	heard := func(key string, now lease.Instant, at time.Duration, text string) {
+		all = append(all, told{Op: history.Op{Key: key, Call: at, Return: at}, least: now, most: now, heard: text})
+	}
+	for _, op := range run.Ops {
+		if (op.Outcome == history.Held || op.Outcome == history.Lost) && op.Remaining == 0 && op.Record.Epoch > 0 {
+			// Of a lease that is over nothing remains, rounded up; it ended when it was released, or by time.
+			all = append(all, told{Op: op, least: op.Record.LeaseUntil, most: op.Record.LeaseUntil})
+		}
+	}
+	granted := map[grantOf]lease.Instant{}
+	for _, w := range run.Watched {
+		if w.Mark == history.WatchTold {
+			heard(w.Key, w.At, w.When, w.Watcher+" was told "+toldText(w))
+		}
+		if w.Event == lease.Acquired.String() {
+			granted[grantOf{w.Key, w.Epoch}] = w.At
+		}
+	}
+	for _, e := range run.Stored {
+		if e.Op == lease.OpAcquire {
+			granted[grantOf{e.Key, e.Epoch}] = e.At
+		}
+	}
+	for _, b := range run.Beliefs {
+		if now, known := granted[grantOf{b.Key, b.Epoch}]; known {
+			heard(b.Key, now, b.From, fmt.Sprintf("%q believed from %v on in epoch %d, granted at clock %d ms", b.Holder, brief(b.From), b.Epoch, now.Millis()))
+		}
+	}
+	for _, w := range run.Writes {
+		if now, known := granted[grantOf{w.Key, w.Token}]; known {
+			heard(w.Key, now, w.At, fmt.Sprintf("%q wrote at %v with epoch %d, granted at clock %d ms", w.Holder, brief(w.At), w.Token, now.Millis()))
 		}
 	}
 	return all
@@ -61,9 +110,9 @@ func byTime(all []told, when func(told) time.Duration) []told {
 // that it may be held against all that were called before it returned. A read tells the
 // clock of a leader, and what that is ahead of the log is lost with the leader: only an
 // answer that came before the read was called is surely of an earlier instant.
-func tooFast(all []told, o Options, f *finding) {
+func tooFast(all, heard []told, o Options, f *finding) {
 	var mutations, reads []told
-	for _, t := range byTime(all, told.returned) {
+	for _, t := range byTime(slices.Concat(all, heard), told.returned) {
 		if t.Kind == history.Get {
 			reads = append(reads, t)
 		} else {
@@ -95,17 +144,17 @@ func fasterThanTime(all []told, earlier func(told) time.Duration, later []told, 
 		}
 		if over := ahead(t.least, t.Return) - ahead(first.most, first.Call); over > rounding && earlier(first) <= own(t) {
 			f.violation(by(fmt.Sprintf("the cluster clock moved by %v while at most %v of real time passed, %v too far: %s; and %s",
-				brief(t.least.Sub(first.most)), brief(t.Return-first.Call), brief(over), model.Describe(first.Op), model.Describe(t.Op)), first.Op, t.Op))
+				brief(t.least.Sub(first.most)), brief(t.Return-first.Call), brief(over), first, t), first.Op, t.Op))
 			first = t // a jump is told once
 		}
 	}
 }
 
 // backwards looks for an answer with a clock behind that of a mutation which was
-// answered before it was asked, whatever the keys.
-func backwards(all []told, f *finding) {
+// answered, or of an event that was told, before it was asked, whatever the keys.
+func backwards(all, heard []told, f *finding) {
 	var latest told
-	returns := byTime(all, told.returned)
+	returns := byTime(slices.Concat(all, heard), told.returned)
 	for _, t := range byTime(all, told.called) {
 		for len(returns) > 0 && returns[0].Return < t.Call {
 			// A read tells the leader's clock, which may be lost with the leader.
@@ -115,7 +164,7 @@ func backwards(all []told, f *finding) {
 			returns = returns[1:]
 		}
 		if t.most < latest.least {
-			f.violation(by(fmt.Sprintf("the cluster clock went back by %v: %s; and after it %s", latest.least.Sub(t.most), model.Describe(latest.Op), model.Describe(t.Op)), latest.Op, t.Op))
+			f.violation(by(fmt.Sprintf("the cluster clock went back by %v: %s; and after it %s", latest.least.Sub(t.most), latest, t), latest.Op, t.Op))
 		}
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/leasenode/leasenode/jepsen-like/model"
 )
 
-// floor looks at the forgotten floors that were shown.
+// floor looks at the forgotten floors that were shown, and at those of the last records.
 func floor(s *subject, f *finding) {
+	lastFloors(s, f)
 	for _, key := range s.keys {
 		var highest history.Op
 		inOrder(s.ops[key], func(op history.Op) {
@@ -30,6 +31,19 @@ func floor(s *subject, f *finding) {
 				f.violation(by(fmt.Sprintf("the floor moved to %d, and nobody with that epoch can have asked for it: %s", shown, model.Describe(op)), op))
 			}
 		})
+	}
+}
+
+// lastFloors looks for last records with a lower floor than a watcher was told of an
+// earlier epoch, which came before.
+func lastFloors(s *subject, f *finding) {
+	records := s.recordsOf()
+	told := map[string]bool{}
+	for _, w := range s.run.Watched {
+		if r, known := records[w.Key]; known && !told[w.Key] && w.Epoch < r.Epoch && w.Floor > r.ForgottenAtEpoch {
+			told[w.Key] = true // once
+			f.violation(heard(w, "the floor went back to %d in the last record, of epoch %d, after %s was told %s, floor %d", r.ForgottenAtEpoch, r.Epoch, w.Watcher, toldText(w), w.Floor))
+		}
 	}
 }
 

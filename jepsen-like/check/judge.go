@@ -113,11 +113,13 @@ func Judge(run history.Run, o Options) Verdict {
 		name, promise, of string
 		look              func(*subject, *finding)
 	}{
+		{"recorded", "The record is whole, and one that can have been taken.", "lines", recorded},
 		{"linearizable", "There is an order of each key's operations, each between its call and its answer, in which every answer is right.", "answers", func(s *subject, f *finding) { v.Keys = linearizable(s, f) }},
 		{"fresh", "A linearizable read shows every change that was acknowledged before it began.", "reads", fresh},
 		{"stale-reads", "A stale read shows a state that there was.", "reads", staleReads},
 		{"epochs", "Each epoch is granted once, to one owner for one attempt, and epochs move by one, never back.", "records", epochs},
 		{"exclusion", "No two holders are certain at once that they hold a key.", "beliefs", exclusion},
+		{"believed", "No holder is certain once its lease has ended, or longer than the store can have told it.", "beliefs", believed},
 		{"resource", "The resource takes no token lower than one that it took before, and none that was not granted.", "writes", resource},
 		{"floor", "The forgotten floor never goes back, and moves only to an epoch that asked for it.", "records", floor},
 		{"history", "The stored history is what was acknowledged and what holders held, in order, and nothing that nobody asked for.", "entries", storedHistory},
@@ -175,7 +177,9 @@ func by(text string, ops ...history.Op) Violation {
 	v := Violation{Key: ops[0].Key, Text: text}
 	v.From, v.Until = span(ops...)
 	for _, op := range ops {
-		v.Ops = append(v.Ops, op.ID)
+		if op.ID > 0 { // else it is none of a client's
+			v.Ops = append(v.Ops, op.ID)
+		}
 	}
 	return v
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/leasenode/leasenode/jepsen-like/history"
 )
 
 // liveness looks how soon nodes served after faults had healed.
@@ -16,6 +18,9 @@ func liveness(s *subject, f *finding) {
 			continue
 		}
 		took = append(took, r.Served-r.Healed)
+		if !servedBy(s.run.Ops, r) {
+			f.violation(Violation{From: r.Healed, Until: r.Served, Text: fmt.Sprintf("node %q is said to have served at %v, and there are no answers of it from %v to then", r.Node, brief(r.Served), brief(r.Healed))})
+		}
 		if bound := s.options.Recovery; bound > 0 && r.Served-r.Healed > bound {
 			f.violation(Violation{From: r.Healed, Until: r.Served, Text: fmt.Sprintf("node %q served only %v after the faults had healed at %v; %v is the bound", r.Node, brief(r.Served-r.Healed), brief(r.Healed), bound)})
 		}
@@ -27,4 +32,17 @@ func liveness(s *subject, f *finding) {
 	case f.Looked == 0 && len(s.run.Faults) > 0:
 		f.unknown("there were faults, and no recovery was measured")
 	}
+}
+
+// servedBy reports whether answers show that a node served a read and a write when it is
+// said to have. Where nobody has recorded whom he asked, they cannot show it.
+func servedBy(ops []history.Op, r history.Recovery) bool {
+	var named, read, written bool
+	for _, op := range ops {
+		named = named || op.Node != ""
+		if op.Node == r.Node && answers(op) && op.Call >= r.Healed && op.Return <= r.Served {
+			read, written = read || op.Kind == history.Get, written || op.Kind != history.Get
+		}
+	}
+	return !named || read && written
 }

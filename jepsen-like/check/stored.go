@@ -164,35 +164,3 @@ func (h storedOf) trimmed(op history.Op, latest uint64) bool {
 func entryText(e lease.Entry) string {
 	return fmt.Sprintf("%v of epoch %d by %q (index %d, clock %d ms)", e.Op, e.Epoch, e.Owner, e.Index, e.At.Millis())
 }
-
-// acknowledged holds the last records against the answers.
-func acknowledged(s *subject, f *finding) {
-	if len(s.run.Records) == 0 {
-		if anyChanged(s.run.Ops) {
-			f.unknown("the run has no last records")
-		}
-		return
-	}
-	records := s.recordsOf()
-	f.Looked = len(records)
-	for _, key := range s.keys {
-		for _, op := range s.ops[key] {
-			if changed(op) && missingFrom(records[key], op, s.grants[key]) {
-				v := by(fmt.Sprintf("acknowledged, but lost: %s; the last record is epoch %d of %q until %d ms, floor %d", model.Describe(op),
-					records[key].Epoch, records[key].Owner, records[key].LeaseUntil.Millis(), records[key].ForgottenAtEpoch), op)
-				v.Until = max(v.Until, s.run.Info.Length)
-				f.violation(v)
-				break // what was built on it is lost with it
-			}
-		}
-	}
-}
-
-// missingFrom reports whether r cannot be what came after op.
-func missingFrom(r lease.Record, op history.Op, g *grants) bool {
-	if r.Epoch < op.Record.Epoch || r.ForgottenAtEpoch < op.Record.ForgottenAtEpoch {
-		return true
-	}
-	return r.Epoch == op.Record.Epoch && op.Kind != history.Release && len(g.releases[r.Epoch]) == 0 &&
-		r.LeaseUntil.Millis() < op.Record.LeaseUntil.Millis()
-}

@@ -18,10 +18,12 @@ func watched(s *subject, f *finding) {
 	}
 	stretches := gatherStretches(s, f)
 	facts := gatherFacts(s)
+	logClock(s.run, f)
 	for _, one := range stretches {
 		f.Looked += len(one.told)
 		one.walk(f)
 		facts.compare(one, f)
+		one.listings(stretches, f)
 	}
 	for i, one := range stretches {
 		for _, other := range stretches[i+1:] {

@@ -29,23 +29,26 @@ func goodWatched() []history.Watched {
 		event(17, lease.Released, rec("c", 3, 3105*ms, 1), 3105),
 		{Mark: history.WatchReached, Index: 18, At: at(3500 * ms)},
 	}
-	var both []history.Watched
-	for i, w := range all {
-		w.Watcher, w.Renewals, w.Seq = "w1", true, i+1
-		both = append(both, w)
-	}
-	seq := 0
-	for _, w := range all {
-		if w.Event != lease.Renewed.String() {
-			seq++
-			w.Watcher, w.Seq = "w2", seq
-			both = append(both, w)
-		}
-	}
-	return both
+	quiet := slices.DeleteFunc(slices.Clone(all), func(w history.Watched) bool { return w.Event == lease.Renewed.String() })
+	return append(toldTo("w1", all), toldTo("w2", quiet)...)
 }
 
-// watch changes what the watchers with these names are told, and numbers all anew.
+// toldTo has what a watcher is told say that it is of that watcher, and in which order and
+// when it was told.
+func toldTo(watcher string, all []history.Watched) []history.Watched {
+	var when time.Duration
+	told := slices.Clone(all)
+	for i := range told {
+		w := &told[i]
+		if w.At > 0 {
+			when = max(when, w.At.Sub(at(0))+10*ms)
+		}
+		w.Watcher, w.Renewals, w.Seq, w.When = watcher, watcher == "w1", i+1, when
+	}
+	return told
+}
+
+// watch changes what the watchers with these names are told.
 func watch(names []string, change func([]history.Watched) []history.Watched) doctor {
 	return func(r *history.Run) {
 		var all []history.Watched
@@ -54,10 +57,7 @@ func watch(names []string, change func([]history.Watched) []history.Watched) doc
 			if slices.Contains(names, name) {
 				mine = change(mine)
 			}
-			for i := range mine {
-				mine[i].Seq = i + 1
-			}
-			all = append(all, mine...)
+			all = append(all, toldTo(name, mine)...)
 		}
 		r.Watched = all
 	}
@@ -129,11 +129,11 @@ func doctoredWatches() map[string]doctor {
 		"another index":                 watch(bothWatches, altered(lease.Released, 3, func(w *history.Watched) { w.Index = 18 })),
 		"invented":                      watch(bothWatches, after(lease.Acquired, 2, history.Watched{Event: "released"})),
 		"a position that is refused": watch(oneWatcher, func(all []history.Watched) []history.Watched {
-			return append(all, history.Watched{Watcher: "w1", Mark: history.WatchRefused, Index: 18, Error: "of the future"})
+			return append(all, history.Watched{Mark: history.WatchRefused, Index: 18, Error: "of the future"})
 		}),
 		"told again after a position": watch(bothWatches, func(all []history.Watched) []history.Watched {
 			i := where(all, lease.Released, 3)
-			return slices.Insert(all, i, history.Watched{Watcher: all[0].Watcher, Mark: history.WatchReached, Index: 17, At: at(3105 * ms)})
+			return slices.Insert(all, i, history.Watched{Mark: history.WatchReached, Index: 17, At: at(3105 * ms)})
 		}),
 	}
 }
@@ -144,7 +144,7 @@ func nearWatches() map[string]doctor {
 		return func(all []history.Watched) []history.Watched {
 			i := where(all, lease.Expired, 2)
 			return append([]history.Watched{
-				{Watcher: all[0].Watcher, Renewals: all[0].Renewals, Mark: history.WatchReset, Index: 15, At: at(605 * ms)}, listed,
+				{Mark: history.WatchBegan}, {Mark: history.WatchReset, Index: 15, At: at(605 * ms)}, listed,
 			}, all[i:]...)
 		}
 	}
@@ -155,7 +155,7 @@ func nearWatches() map[string]doctor {
 			return listing(held)(all)
 		}),
 		"a watcher is cut off and goes on": watch(bothWatches, func(all []history.Watched) []history.Watched {
-			return slices.Insert(all, where(all, lease.Released, 1), history.Watched{Watcher: all[0].Watcher, Mark: history.WatchReached, Index: 13, At: at(405 * ms)})
+			return slices.Insert(all, where(all, lease.Released, 1), history.Watched{Mark: history.WatchReached, Index: 13, At: at(405 * ms)})
 		}),
 		"an end in the millisecond in which it is found": watch(bothWatches, altered(lease.Expired, 2, func(w *history.Watched) { w.Index, w.At = 16, at(3005*ms) })),
 		"history is trimmed, and watched":                func(r *history.Run) { r.Stored = r.Stored[4:] },

@@ -85,7 +85,7 @@ func TestAPassingRun(t *testing.T) {
 	if verdict.Status() != check.Pass {
 		t.Fatalf("%s", verdict.Summary())
 	}
-	for _, want := range []string{">pass</div>", "12 of 12 checks passed", "tenant-3/orders", "cut one off", "kill -9"} {
+	for _, want := range []string{">pass</div>", "14 of 14 checks passed", "tenant-3/orders", "cut one off", "kill -9"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
