@@ -226,6 +226,7 @@ func (ls *lines) finish(p *poll) {
 	case p.answered:
 	case p.inFlight == 0:
 		ls.answer(p, ls.stillHeld(p.waiter))
+		ls.tidy(p.waiter) // its call may have ended, and it was the last that a grant could be told to
 	default:
 		p.over = true
 	}
