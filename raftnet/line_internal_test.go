@@ -82,7 +82,9 @@ func (w *lineWorld) check() {
 // quiet lets all that is queued or on its way have its outcome.
 func (w *lineWorld) quiet() {
 	for range 1000 {
-		w.commit()
+		for range w.entries {
+			w.commit()
+		}
 		for _, e := range slices.Clone(w.entries) {
 			w.settle(e)
 		}
