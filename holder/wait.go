@@ -129,11 +129,13 @@ func (w *wait) run(ctx, pollCtx context.Context) (lease.Answer, error) {
 }
 
 // plan sets when the next poll is sent after r ended without a grant: before its time if
-// there is no poll at the leader now. One that ends early was replaced there by an earlier
-// one, which was on its way for longer and ends soon.
+// there may be no poll at the leader now, whatever the reason. One that ends early, though
+// it is the newest, was replaced by one of a store that goes by the order of arrival, or
+// of somebody else with the same request id. Leaders keep the newest, so that this cannot
+// go on for ever between the polls of one wait.
 func (w *wait) plan(next *time.Timer, r polled) {
 	switch {
-	case r.number < w.sent:
+	case r.number < w.sent && w.sent >= w.attempt: // a newer one of the attempt is out, or has set it
 	case w.failures > 0:
 		next.Reset(w.pause())
 	case time.Since(r.began) < r.length/2:

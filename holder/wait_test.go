@@ -204,37 +204,6 @@ func TestAWaitEndsThoughAnOldPollEndsLast(t *testing.T) {
 	}
 }
 
-// A poll that ends early has been replaced at the leader by one that was sent before it:
-// the next is sent soon, so that the place is not without one for long.
-func TestAPollThatWasReplacedIsFollowedSoon(t *testing.T) {
-	node, store := liveNode(t)
-	third := make(chan struct{})
-	node.fault = func(_ context.Context, n int, serve serveCall) (any, error) {
-		switch n {
-		case 2:
-			return nil, wire.StatusOf(&lease.HeldError{Record: lease.Record{Key: "k", Owner: "first", Epoch: 1}, Place: 1}, wire.Leader{}).Err()
-		case 3:
-			close(third)
-		}
-		return serve()
-	}
-	done := make(chan error, 1)
-	client := dial(t, node)
-	go func() {
-		_, err := client.Acquire(within(t, long), lease.AcquireRequest{Key: "k", Owner: "o", TTL: 10 * time.Minute, Wait: long})
-		done <- err
-	}()
-	select {
-	case <-third:
-	case <-time.After(5 * time.Second): // in its time it would be sent after 7.5 s
-		t.Error("the next poll is not sent")
-	}
-	releaseFirst(t, store)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
-
 // However many wait, all are in line, and the other calls of a process are served.
 func TestPollsDoNotHoldUpOthers(t *testing.T) {
 	node, _ := liveNode(t)

@@ -77,9 +77,9 @@ func (ls *lines) plan(items []*item, current func(key string) (fsm.View, error))
 	defer ls.mu.Unlock()
 	planned := make([]*item, 0, len(items)+8)
 	tried := map[string]bool{} // keys whose first in line has its chance in this plan
-	try := func(l *line, w *waiter, why cause) {
-		if w != nil {
-			planned = append(planned, ls.attempt(w, why))
+	try := func(l *line, p *poll, why cause) {
+		if p != nil {
+			planned = append(planned, ls.attempt(p, why))
 		}
 		tried[l.key] = true
 	}
@@ -93,8 +93,8 @@ func (ls *lines) plan(items []*item, current func(key string) (fsm.View, error))
 		switch {
 		case it.nudge:
 			if l != nil && !tried[m.Key] {
-				if w := l.head(""); w != nil {
-					try(l, w, byExpiry)
+				if p := l.head(""); p != nil {
+					try(l, p, byExpiry)
 					planned[len(planned)-1].nudge = true
 					continue
 				}
@@ -110,11 +110,11 @@ func (ls *lines) plan(items []*item, current func(key string) (fsm.View, error))
 				it.poll.waiter.proposed = true
 			}
 			if !tried[m.Key] {
-				w := l.head("")
-				if it.poll != nil && w == it.poll.waiter {
-					w = nil // it is the first itself
+				p := l.head("")
+				if p != nil && it.poll != nil && p.waiter == it.poll.waiter {
+					p = nil // it is the first itself
 				}
-				try(l, w, byExpiry)
+				try(l, p, byExpiry)
 			}
 			planned = append(planned, it)
 		case m.Op == lease.OpRelease && it.to != "":
@@ -125,16 +125,16 @@ func (ls *lines) plan(items []*item, current func(key string) (fsm.View, error))
 				}
 				continue
 			}
-			var w *waiter
+			var p *poll
 			if l != nil {
-				w = l.head(it.to)
+				p = l.head(it.to)
 			}
-			if w == nil {
+			if p == nil {
 				it.finish(lease.Outcome{Err: &lease.NotWaitingError{Key: m.Key, Owner: it.to}})
 				continue
 			}
 			planned = append(planned, it)
-			try(l, w, byTo)
+			try(l, p, byTo)
 		case m.Op == lease.OpRelease && l != nil:
 			planned = append(planned, it)
 			try(l, l.head(""), byRelease)
@@ -152,13 +152,12 @@ func speaksFor(m *lease.Mutation, current func(key string) (fsm.View, error)) bo
 	return err != nil || view.Record.Owner == m.Owner && view.Record.Epoch == m.Epoch && !view.Record.OverAt(view.Now)
 }
 
-// attempt returns a packed item of w's present poll.
-func (ls *lines) attempt(w *waiter, why cause) *item {
-	p := w.poll
+// attempt returns a packed item of p.
+func (ls *lines) attempt(p *poll, why cause) *item {
 	it := &item{call: newCall(ls.life, nil), body: p.body, mutation: &p.mutation, poll: p, why: why}
 	it.state.Store(packed)
 	p.inFlight++
-	w.inFlight++
+	p.waiter.inFlight++
 	return it
 }
 
@@ -195,6 +194,7 @@ func (ls *lines) settleLocked(it *item, outcome lease.Outcome) {
 	if w.line != nil {
 		ls.schedule(w.line)
 	}
+	ls.start(w)
 	ls.tidy(w)
 }
 
@@ -216,11 +216,6 @@ func (ls *lines) granted(it *item, outcome lease.Outcome) {
 		w.grant = &outcome.Answer.Record
 		if !p.answered {
 			ls.answer(p, lease.Outcome{Err: fmt.Errorf("%w: %w", lease.ErrOutcomeUnknown, context.Cause(p.ctx))})
-		}
-	}
-	if next := w.poll; next != nil && next.inFlight == 0 && w.line != nil {
-		if err := ls.propose(next); err != nil {
-			ls.answer(next, lease.Outcome{Err: err})
 		}
 	}
 }

@@ -25,6 +25,13 @@ import (
 // request id, is noted under mu before it joins the queue; and the release joins the
 // queue under mu, so that what comes later finds the grant ended.
 //
+// Polls of one attempt overlap, and may come in another order than they were sent. The
+// newest by its Waited is the one that is tried, since who waits gives up the older ones
+// first. One that comes late is kept behind it, unanswered, and is tried when the newer
+// one has ended. Both rules hold whatever Waited says, which is a stranger's word: it
+// chooses only which of the polls with the leader the next item belongs to, and while a
+// poll is kept, or has an item without an outcome, no grant of its attempt is given back.
+//
 // The queue is used with mu held, never the other way round.
 type lines struct {
 	queue *queue
@@ -75,9 +82,10 @@ type waiter struct {
 	// it is not put into entries out of the queue's order: a release of an earlier
 	// grant of it may be ahead of it in the queue.
 	proposed bool
-	poll     *poll // the latest, if it is unanswered
-	polls    int   // how many are unanswered
-	inFlight int   // how many items of it, queued or packed, have no outcome
+	// polls are those that are neither answered nor replaced, the newest first: each has
+	// come after those before it, and waited less.
+	polls    []*poll
+	inFlight int // how many items of it, queued or packed, have no outcome
 	// grant is one that was made for a call that had ended, and that nobody knows of.
 	grant   *lease.Record
 	won     bool // a grant was made or found
@@ -108,12 +116,12 @@ func (ls *lines) end(err error) {
 		for _, w := range l.known {
 			w.inLine = false
 			w.line = nil
-			switch p := w.poll; {
-			case p == nil:
-			case ls.withdrawn(p):
-				ls.answer(p, lease.Outcome{Err: err})
-			default:
-				p.over = true
+			for _, p := range slices.Clone(w.polls) {
+				if ls.withdrawn(p) {
+					ls.answer(p, lease.Outcome{Err: err})
+				} else {
+					p.over = true
+				}
 			}
 		}
 	}
@@ -132,27 +140,15 @@ func (ls *lines) join(ctx context.Context, lp lease.Poll) (*poll, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &poll{lines: ls, waiter: w, ctx: ctx, mutation: lp.Mutation, body: fsm.EncodeMutation(lp.Mutation), wait: lp.Wait, done: make(chan struct{})}
-	if old := w.poll; old != nil {
-		if ls.withdrawn(old) {
-			ls.answer(old, ls.stillHeld(w))
-		} else {
-			old.over = true
-		}
+	if w.newer(lp.Waited) >= maxPolls {
+		return nil, &lease.ExhaustedError{Resource: "polls of one attempt", Limit: maxPolls, Key: lp.Mutation.Key}
 	}
-	w.poll = p
-	w.polls++
-	delete(ls.away, w)
-	// While an earlier poll is in an entry, its outcome is not this one's: this one has
-	// to be told by an entry of its own.
-	if !w.proposed || w.inFlight > 0 || !w.inLine {
-		if err := ls.propose(p); err != nil {
-			ls.answer(p, lease.Outcome{Err: err})
-			ls.remove(w)
-			ls.tidy(w)
-			return nil, err
-		}
+	p := &poll{
+		lines: ls, waiter: w, ctx: ctx, mutation: lp.Mutation, body: fsm.EncodeMutation(lp.Mutation),
+		wait: lp.Wait, waited: lp.Waited, done: make(chan struct{}),
 	}
+	ls.admit(p)
+	ls.start(w)
 	ls.schedule(w.line)
 	return p, nil
 }
@@ -204,13 +200,16 @@ func (w *waiter) compare(other *waiter) int {
 	return cmp.Or(cmp.Compare(w.since, other.since), cmp.Compare(w.number, other.number))
 }
 
-// head returns the first in line that has a poll with the leader, of that owner unless
-// it is empty; nil if there is none. Whoever is between two polls, or has gone, is
-// passed over.
-func (l *line) head(owner string) *waiter {
+// head returns the newest poll of the first in line that has one with the leader, of
+// that owner unless it is empty; nil if there is none. Whoever is between two polls, or
+// has gone, is passed over.
+func (l *line) head(owner string) *poll {
 	for _, w := range l.order {
-		if p := w.poll; p != nil && w.proposed && !p.over && p.ctx.Err() == nil && (owner == "" || w.name.owner == owner) {
-			return w
+		if !w.proposed || owner != "" && w.name.owner != owner {
+			continue
+		}
+		if p := w.newest(); p != nil {
+			return p
 		}
 	}
 	return nil
@@ -232,7 +231,7 @@ func (ls *lines) remove(w *waiter) {
 // tidy forgets w if nothing of it is left, and gives back a grant that nobody knows of.
 func (ls *lines) tidy(w *waiter) {
 	l := w.line
-	if l == nil || w.inLine || w.polls > 0 || w.inFlight > 0 || l.known[w.name] != w {
+	if l == nil || w.inLine || len(w.polls) > 0 || w.inFlight > 0 || l.known[w.name] != w {
 		return
 	}
 	delete(l.known, w.name)

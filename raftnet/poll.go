@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/leasenode/leasenode/lease"
@@ -17,6 +18,7 @@ type poll struct {
 	mutation lease.Mutation
 	body     []byte
 	wait     time.Duration
+	waited   time.Duration // says which of two polls was sent first
 	inFlight int
 	// first is the item that was queued for this poll itself; nil if there was none.
 	first *item
@@ -30,12 +32,15 @@ type poll struct {
 // Wait has an acquire decided and, while the key is held, keeps it in line for as long
 // as the poll says. It returns as [Node.Propose] does for one mutation, except that
 // the [*lease.HeldError] of a poll that is over, or that a later one of the same
-// request id has replaced, has the place in line. A wait that has nothing in an entry
-// ends with [lease.ErrUnavailable] when this node ceases to lead. Too many waiters are
-// an [*lease.ExhaustedError].
+// request id has replaced, has the place in line. The later of two is the one with the
+// larger Waited, and if they are equal the one that came later. One that comes after a
+// later one stays until it is over, and takes its place if that ends first. A wait that
+// has nothing in an entry ends with [lease.ErrUnavailable] when this node ceases to lead.
+// Too many waiters, or polls of one attempt, are an [*lease.ExhaustedError].
 //
-// When ctx ends, the attempt leaves the line at once, unless a later poll has replaced
-// this one; a grant that is made in that instant is given back.
+// When ctx ends, the attempt leaves the line at once, unless another poll of it is here
+// or a later one has replaced this one; a grant that is made in that instant is given
+// back.
 func (n *Node) Wait(ctx context.Context, lp lease.Poll) (lease.Answer, error) {
 	if !n.Leads() {
 		return lease.Answer{}, n.notLeader()
@@ -85,10 +90,76 @@ const firstPatience = 10 * time.Millisecond
 // whether it repeats an earlier attempt.
 func (w *waiter) patience() time.Time {
 	first := w.line.head("")
-	if w.proposed || first == nil || w.compare(first) < 0 {
+	if w.proposed || first == nil || w.compare(first.waiter) < 0 {
 		return time.Time{}
 	}
 	return time.Now().Add(firstPatience)
+}
+
+// maxPolls is how many polls of one attempt can be here, not answered and not replaced.
+// They are more than one only while polls come in another order than they were sent, or
+// somebody uses a request id anew. The newest is never refused.
+const maxPolls = 16
+
+// newest returns the poll of w that is tried next, nil if there is none.
+func (w *waiter) newest() *poll {
+	for _, p := range w.polls {
+		if !p.over && p.ctx.Err() == nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// newer returns how many polls of w waited longer before they were sent.
+func (w *waiter) newer(waited time.Duration) int {
+	at := 0
+	for at < len(w.polls) && w.polls[at].waited > waited {
+		at++
+	}
+	return at
+}
+
+// admit puts p, which has come, among the polls of its attempt. Those that were sent
+// before it, or in the same millisecond, it replaces: a client that says nothing of how
+// long it has waited means the latest that has come. One that has waited longer it
+// does not replace. Nor is p answered then: a client that uses a request id anew would
+// ask again at once, and again be told that it is late.
+func (ls *lines) admit(p *poll) {
+	w := p.waiter
+	at := w.newer(p.waited)
+	replaced := slices.Clone(w.polls[at:])
+	w.polls = append(w.polls[:at], p)
+	delete(ls.away, w)
+	for _, old := range replaced {
+		// While nothing is known of the key, its own item is what it can be told.
+		if old.inFlight == 0 || w.line.record.Epoch > 0 && ls.withdrawn(old) {
+			ls.answer(old, ls.stillHeld(w))
+		} else {
+			old.over = true
+		}
+	}
+}
+
+// start queues an item for the newest poll of w if it would not be tried otherwise: if
+// the attempt has no place in the log of this reign yet, or has left the line, such as by
+// a grant to an earlier poll, which is not this one's.
+func (ls *lines) start(w *waiter) {
+	for w.line != nil {
+		p := w.newest()
+		if p == nil || p.inFlight > 0 || w.proposed && w.inLine {
+			return
+		}
+		err := ls.propose(p)
+		if err == nil {
+			return
+		}
+		ls.answer(p, lease.Outcome{Err: err})
+		if len(w.polls) == 0 {
+			ls.remove(w)
+			ls.tidy(w)
+		}
+	}
 }
 
 // propose queues an item of p's own.
@@ -120,12 +191,12 @@ func (ls *lines) answer(p *poll, outcome lease.Outcome) {
 	p.answered, p.outcome = true, outcome
 	close(p.done)
 	w := p.waiter
-	w.polls--
-	if w.poll != p {
+	at := slices.Index(w.polls, p)
+	if at < 0 {
 		return
 	}
-	w.poll = nil
-	if w.inLine {
+	w.polls = slices.Delete(w.polls, at, at+1)
+	if len(w.polls) == 0 && w.inLine {
 		ls.away[w] = ls.now() + p.wait
 		signal(ls.wake)
 	}
@@ -155,13 +226,14 @@ func (ls *lines) finish(p *poll) {
 	case p.answered:
 	case p.inFlight == 0:
 		ls.answer(p, ls.stillHeld(p.waiter))
+		ls.tidy(p.waiter) // its call may have ended, and it was the last that a grant could be told to
 	default:
 		p.over = true
 	}
 }
 
 // leave ends p because its call ends, and returns what to tell it. Unless another poll
-// has taken its place, it leaves the line.
+// has taken its place or takes it now, the attempt leaves the line.
 func (ls *lines) leave(p *poll, cause error) lease.Outcome {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -172,11 +244,13 @@ func (ls *lines) leave(p *poll, cause error) lease.Outcome {
 	if ls.withdrawn(p) {
 		err = lease.ErrUnavailable
 	}
-	latest := p.waiter.poll == p
+	w := p.waiter
+	last := len(w.polls) == 1 && w.polls[0] == p
 	ls.answer(p, lease.Outcome{Err: fmt.Errorf("%w: %w", err, cause)})
-	if latest {
-		ls.remove(p.waiter)
+	if last {
+		ls.remove(w)
 	}
-	ls.tidy(p.waiter)
+	ls.start(w)
+	ls.tidy(w)
 	return p.outcome
 }

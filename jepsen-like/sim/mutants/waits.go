@@ -12,7 +12,7 @@ func waits() []Mutant {
 	return []Mutant{
 		{
 			Name: "latest-poll-is-answered", Rule: "a grant is told to the poll that was in the entry, and to no later one",
-			Edits: []Edit{{handover, "\t\tls.answer(p, outcome)\n\t\tw.told = true\n", "\t\tif w.poll != nil {\n\t\t\tp = w.poll\n\t\t}\n\t\tls.answer(p, outcome)\n\t\tw.told = true\n"}},
+			Edits: []Edit{{handover, "\t\tls.answer(p, outcome)\n\t\tw.told = true\n", "\t\tif latest := w.newest(); latest != nil {\n\t\t\tp = latest\n\t\t}\n\t\tls.answer(p, outcome)\n\t\tw.told = true\n"}},
 			Test:  long,
 		},
 		{
