@@ -25,6 +25,17 @@ func (e *GoneError) Error() string {
 	return fmt.Sprintf("what came first is kept no longer: the oldest index to go on from is %d", e.Oldest)
 }
 
+// RoomError refuses to read the events of one entry, which are more than the caller has
+// room for. Nothing was read.
+type RoomError struct {
+	// Bytes is what they take up.
+	Bytes int
+}
+
+func (e *RoomError) Error() string {
+	return fmt.Sprintf("the events of the next entry take up %d bytes, for which there is no room", e.Bytes)
+}
+
 // Selection says which events a watcher wants.
 type Selection struct {
 	// Key is the one key; if it is empty, Prefix says which.
@@ -41,9 +52,10 @@ func (s Selection) has(key string) bool {
 
 const (
 	// A batch is closed at the first end of an entry at which it has so much, or in the
-	// midst of an entry when it has full as much.
+	// midst of an entry when it has full as much: twice what an entry may have of
+	// mutations, so that what one entry granted and released comes together.
 	goodEvents, goodBytes = 1000, 256 << 10
-	fullEvents, fullBytes = 10_000, 2 << 20
+	fullEvents, fullBytes = 10_000, 1 << 20
 	// maxExamined is how many events are looked at without letting others in.
 	maxExamined = 4096
 )
@@ -124,13 +136,41 @@ func (w *Watcher) Close() {
 // has given no events.
 func (w *Watcher) Ready() <-chan struct{} { return w.ready }
 
+// Kept returns [ErrTooSlow], [ErrRestored] or [ErrClosed] if Next would, and reads
+// nothing.
+func (w *Watcher) Kept() error {
+	w.feed.mu.Lock()
+	defer w.feed.mu.Unlock()
+	return w.keptLocked()
+}
+
+func (w *Watcher) keptLocked() error {
+	switch f := w.feed; {
+	case f.err != nil:
+		return f.err
+	case w.waitsIn != nil || !w.place.before(f.goneLocked(w.wants)):
+		return nil
+	case w.place.before(f.rebuilt):
+		return ErrRestored
+	default:
+		return ErrTooSlow
+	}
+}
+
 // Next returns what comes next, without waiting for it: without events if there is
-// nothing yet. Errors: [ErrTooSlow], [ErrRestored], [ErrClosed].
-func (w *Watcher) Next() (Batch, error) {
+// nothing yet. The events have at most room bytes, as the feed counts them: its texts and
+// 56 bytes for each. Errors: [*RoomError] if those of one entry are more, [ErrTooSlow],
+// [ErrRestored], [ErrClosed].
+func (w *Watcher) Next(room int) (Batch, error) {
 	r := reading{watcher: w}
 	for done := false; !done; {
 		var err error
 		if done, err = r.look(); err != nil {
+			return Batch{}, err
+		}
+	}
+	if r.bytes > room {
+		if err := r.cut(room); err != nil {
 			return Batch{}, err
 		}
 	}
@@ -143,6 +183,7 @@ func (w *Watcher) Next() (Batch, error) {
 // reading is one Next.
 type reading struct {
 	watcher *Watcher
+	began   place // of watcher, before the first that was picked
 	picked  []picked
 	bytes   int
 	now     lease.Instant // of the last event examined
@@ -160,16 +201,14 @@ func (r *reading) look() (done bool, err error) {
 	w, f := r.watcher, r.watcher.feed
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case f.err != nil:
-		return false, f.err
-	case w.waitsIn != nil:
+	if err := w.keptLocked(); err != nil {
+		return false, err
+	}
+	if w.waitsIn != nil {
 		return true, r.upToHeadLocked()
-	case w.place.before(f.goneLocked(w.wants)):
-		if w.place.before(f.rebuilt) {
-			return false, ErrRestored
-		}
-		return false, ErrTooSlow
+	}
+	if len(r.picked) == 0 {
+		r.began = w.place
 	}
 	cursors := [2]cursor{lifecycle: f.rings[lifecycle].from(w.place)}
 	if w.wants.Renewals {
@@ -195,6 +234,44 @@ func (r *reading) look() (done bool, err error) {
 		}
 	}
 	return false, nil
+}
+
+// cut closes the batch at the last end of an entry up to which it has no more than room
+// bytes; what comes after that counts as not read.
+func (r *reading) cut(room int) error {
+	cut, bytes, first := 0, 0, 0
+	for i, p := range r.picked {
+		if i > 0 && p.group.index != r.picked[i-1].group.index {
+			cut = i
+		}
+		if bytes += p.event.bytes(); bytes > room && cut > 0 {
+			break
+		}
+		if cut == 0 {
+			first = bytes
+		}
+	}
+	to := r.began
+	if cut > 0 && first <= room {
+		to = endOf(r.picked[cut-1].group.index)
+	}
+	r.watcher.back(to)
+	if first > room {
+		return &RoomError{Bytes: first}
+	}
+	last := r.picked[cut-1].group
+	r.picked, r.batch = r.picked[:cut], Batch{Index: last.index, Now: last.now}
+	return nil
+}
+
+// back has w read again what comes after to.
+func (w *Watcher) back(to place) {
+	w.feed.mu.Lock()
+	defer w.feed.mu.Unlock()
+	if w.waitsIn != nil {
+		w.waitsIn.forget(w)
+	}
+	w.place = to
 }
 
 // next steps over the earlier of the events at which the cursors stand.
