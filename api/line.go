@@ -18,7 +18,7 @@ type line struct {
 	// What follows is guarded by out.mu.
 	used    int // the sum of parcels
 	parcels map[*parcel]struct{}
-	claims  []*claim
+	claims  [standings][]*claim
 }
 
 // Close closes the connection. What was on its way is given up.

@@ -31,6 +31,9 @@ const (
 // before a message is made until gRPC has written it to the connection, or has given it
 // up. All methods, and those of its lines and parcels, are safe for concurrent use.
 //
+// Who waits for room is served in turn, connection by connection; those who have shown
+// that they read before those who have not yet.
+//
 // gRPC has no way to take back what one stream was given and its client does not read:
 // when the handler has returned, that waits for the client as before. Only the end of
 // the connection frees it. So while others wait, a connection that has kept much of the
@@ -43,10 +46,10 @@ type outgoing struct {
 
 	mu   sync.Mutex
 	used int
-	// lines are those that have something on its way; waiting are those with claims, in
-	// the order in which they are served.
+	// lines are those that have something on its way; waiting are those with claims, of
+	// each standing in the order in which they are served.
 	lines   map[*line]struct{}
-	waiting []*line
+	waiting [standings][]*line
 	// duty has a token while one of those who wait sees to it that room is made.
 	duty chan struct{}
 }
@@ -62,33 +65,51 @@ func (o *outgoing) Used() int {
 	return o.used
 }
 
+// standing tells those who are served first.
+type standing uint8
+
+const (
+	// reads has taken more than a client has room for that does not read.
+	reads standing = iota
+	// unknown may have taken what it did without reading it.
+	unknown
+	standings
+)
+
 // size is how much room somebody wants.
 type size struct{ least, most int }
 
-// claim is somebody who waits for room on a line.
+// request is a wish for room. Timeout is how long it may wait.
+type request struct {
+	size
+	standing standing
+	timeout  time.Duration
+}
+
+// claim is a request that waits.
 type claim struct {
-	size    size
+	request
 	granted chan *parcel // has room for it
 }
 
 // take returns room for one message on l, as much of what is wanted as there is. It
-// waits for that at most as long as timeout: [lease.ErrUnavailable] after it, or the
+// waits for that at most as long as it may: [lease.ErrUnavailable] after that, or the
 // error of ctx. The parcel has to be sent or released.
-func (l *line) take(ctx context.Context, want size, timeout time.Duration) (*parcel, error) {
+func (l *line) take(ctx context.Context, want request) (*parcel, error) {
 	o := l.out
 	o.mu.Lock()
-	if want.least <= smallBytes || len(o.waiting) == 0 {
-		if p := l.grantLocked(want); p != nil {
+	if want.least <= smallBytes || len(o.waiting[reads]) == 0 && (want.standing == reads || len(o.waiting[unknown]) == 0) {
+		if p := l.grantLocked(want.size); p != nil {
 			o.mu.Unlock()
 			return p, nil
 		}
 	}
-	c := &claim{size: want, granted: make(chan *parcel, 1)}
-	if l.claims = append(l.claims, c); len(l.claims) == 1 {
-		o.waiting = append(o.waiting, l)
+	c := &claim{request: want, granted: make(chan *parcel, 1)}
+	if l.claims[want.standing] = append(l.claims[want.standing], c); len(l.claims[want.standing]) == 1 {
+		o.waiting[want.standing] = append(o.waiting[want.standing], l)
 	}
 	o.mu.Unlock()
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%d bytes are on their way to those who watch, and there is no room for more: %w", o.most, lease.ErrUnavailable))
+	ctx, cancel := context.WithTimeoutCause(ctx, want.timeout, fmt.Errorf("%d bytes are on their way to those who watch, and there is no room for more: %w", o.most, lease.ErrUnavailable))
 	defer cancel()
 	if p := o.await(ctx, c); p != nil {
 		return p, nil
@@ -121,12 +142,16 @@ func (o *outgoing) await(ctx context.Context, c *claim) *parcel {
 
 // withdraw takes back c, and what it was granted meanwhile.
 func (l *line) withdraw(c *claim) {
-	l.out.mu.Lock()
-	if at := slices.Index(l.claims, c); at >= 0 {
-		l.claims = slices.Delete(l.claims, at, at+1)
-		l.out.serveLocked()
+	o := l.out
+	o.mu.Lock()
+	if at := slices.Index(l.claims[c.standing], c); at >= 0 {
+		l.claims[c.standing] = slices.Delete(l.claims[c.standing], at, at+1)
+		if len(l.claims[c.standing]) == 0 {
+			o.waiting[c.standing] = slices.DeleteFunc(o.waiting[c.standing], func(other *line) bool { return other == l })
+		}
+		o.serveLocked()
 	}
-	l.out.mu.Unlock()
+	o.mu.Unlock()
 	select {
 	case p := <-c.granted:
 		p.release()
@@ -166,66 +191,82 @@ func (l *line) grantLocked(want size) *parcel {
 // another. A claim that only its own line has no room for holds up that line, and one
 // that there is no room for at all holds up everybody, lest it waits for ever.
 func (o *outgoing) serveLocked() {
-	for blocked := 0; blocked < len(o.waiting); {
-		l := o.waiting[0]
-		if len(l.claims) == 0 {
-			o.waiting = o.waiting[1:]
-			continue
+	for s := range o.waiting {
+		for blocked := 0; blocked < len(o.waiting[s]); {
+			l := o.waiting[s][0]
+			c := l.claims[s][0]
+			here, there := l.fitsLocked(c.least)
+			if here && !there {
+				return
+			}
+			o.waiting[s] = o.waiting[s][1:]
+			if here {
+				c.granted <- l.grantLocked(c.size)
+				l.claims[s] = l.claims[s][1:]
+				blocked = 0
+			} else {
+				blocked++
+			}
+			if len(l.claims[s]) > 0 {
+				o.waiting[s] = append(o.waiting[s], l)
+			}
 		}
-		c := l.claims[0]
-		here, there := l.fitsLocked(c.size.least)
-		if here && !there {
-			return
-		}
-		o.waiting = append(o.waiting[1:], l)
-		if !here {
-			blocked++
-			continue
-		}
-		blocked = 0
-		l.claims = l.claims[1:]
-		c.granted <- l.grantLocked(c.size)
 	}
 }
 
 // relieve closes the connections that have kept the most for the longest, as many as it
 // takes; also each that has kept its share and has others of its own wait.
 func (o *outgoing) relieve(now time.Time) {
-	var close []*line
 	o.mu.Lock()
-	full, free := false, 0
-	for _, l := range o.waiting {
-		if len(l.claims) == 0 {
-			continue
-		}
-		here, there := l.fitsLocked(l.claims[0].size.least)
-		if full = full || !there; !here && l.keepsLocked(now) > 0 {
-			close = append(close, l)
-			free += l.used
-		}
-	}
-	if full {
+	worst, free := o.overLocked(now)
+	if free < o.most/reliefShare && o.fullLocked() {
 		for _, l := range o.worstLocked(now) {
 			if free >= o.most/reliefShare {
 				break
 			}
-			if !slices.Contains(close, l) {
-				close = append(close, l)
+			if !slices.Contains(worst, l) {
+				worst = append(worst, l)
 				free += l.used
 			}
 		}
 	}
-	for _, l := range close {
+	for _, l := range worst {
 		for p := range l.parcels {
 			p.dropped = true
 		}
 	}
 	o.mu.Unlock()
-	for _, l := range close {
+	for _, l := range worst {
 		o.logger.Warn("a connection is closed because what its watches were sent is not read, and others wait for the room", "client", l.RemoteAddr())
 		o.closed()
 		_ = l.Close()
 	}
+}
+
+// overLocked returns the lines that have no room for a claim of their own and keep
+// something, and what they have.
+func (o *outgoing) overLocked(now time.Time) (over []*line, used int) {
+	for s := range o.waiting {
+		for _, l := range o.waiting[s] {
+			if here, _ := l.fitsLocked(l.claims[s][0].least); !here && l.keepsLocked(now) > 0 && !slices.Contains(over, l) {
+				over = append(over, l)
+				used += l.used
+			}
+		}
+	}
+	return over, used
+}
+
+// fullLocked tells whether anybody waits because there is no room at all.
+func (o *outgoing) fullLocked() bool {
+	for s := range o.waiting {
+		for _, l := range o.waiting[s] {
+			if _, there := l.fitsLocked(l.claims[s][0].least); !there {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // worstLocked returns the lines that keep something, the worst first.

@@ -47,6 +47,7 @@ type watch struct {
 	request lease.WatchRequest
 	wants   feed.Selection
 	sent    lease.Position // the last that was sent
+	taken   int            // bytes that the client has taken
 	began   feed.Head      // where a watch from now on begins
 	// open is the log entry of which more is to be sent; 0 for none.
 	open uint64

@@ -20,6 +20,9 @@ const (
 	// messageBytes is what a message has beside records and events, at most: the position
 	// and the leader.
 	messageBytes = 1 << 10
+	// readBytes is what a client has certainly read some of when it has taken it: a stream
+	// has a window of 64 KiB, unless its client wants a larger one.
+	readBytes = 128 << 10
 )
 
 // packed is a message as it is sent.
@@ -52,7 +55,11 @@ func eventsIn(room int) int { return (room - messageBytes - parcelBytes) / 2 }
 
 // take returns room for a message.
 func (w *watch) take(ctx context.Context, want size) (*parcel, error) {
-	return w.line.take(ctx, want, w.times.Send)
+	r := request{size: want, standing: unknown, timeout: w.times.Send}
+	if w.taken >= readBytes {
+		r.standing = reads
+	}
+	return w.line.take(ctx, r)
 }
 
 // send sends data, for which p is, and returns when it is written to the connection: a
@@ -66,6 +73,7 @@ func (w *watch) send(ctx context.Context, p *parcel, data []byte) error {
 		p.release()
 		return err
 	}
+	bytes := len(data)
 	timer := time.NewTimer(w.times.Send)
 	defer timer.Stop()
 	select {
@@ -78,5 +86,6 @@ func (w *watch) send(ctx context.Context, p *parcel, data []byte) error {
 	if p.wasDropped() {
 		return &lease.TooSlowError{Last: w.last()}
 	}
+	w.taken += bytes
 	return ctx.Err()
 }
