@@ -50,6 +50,8 @@ func (l *line) keepsLocked(now time.Time) float64 {
 type parcel struct {
 	line *line
 	gone chan struct{} // closed when it is released
+	// making is whether the message is being made; it belongs to who makes it.
+	making bool
 
 	// What follows is guarded by line.out.mu.
 	bytes    int
@@ -60,9 +62,24 @@ type parcel struct {
 
 var _ mem.BufferPool = (*parcel)(nil)
 
+// made says that the message is made, or that somebody else may go first.
+func (p *parcel) made() {
+	if p.making {
+		p.making = false
+		<-p.line.out.making
+	}
+}
+
+// giveBack releases a parcel that was not sent.
+func (p *parcel) giveBack() {
+	p.made()
+	p.release()
+}
+
 // send returns the message as the codec takes it. What was taken for more than data has
 // is given back.
 func (p *parcel) send(data []byte) *packed {
+	p.made()
 	o := p.line.out
 	o.mu.Lock()
 	defer o.mu.Unlock()

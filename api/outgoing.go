@@ -25,6 +25,9 @@ const (
 	// longer, and reliefShare the part of the room that is made then.
 	reliefEvery = 50 * time.Millisecond
 	reliefShare = 16
+	// makers is how many messages are made at a time: what they are made of takes up some
+	// ten times as much as they do.
+	makers = 16
 )
 
 // outgoing is the room, in bytes, for messages that are on their way to watchers: from
@@ -52,10 +55,12 @@ type outgoing struct {
 	waiting [standings][]*line
 	// duty has a token while one of those who wait sees to it that room is made.
 	duty chan struct{}
+	// making has a token for each message that is being made.
+	making chan struct{}
 }
 
 func newOutgoing(most int, logger hclog.Logger, closed func()) *outgoing {
-	return &outgoing{most: most, logger: logger, closed: closed, lines: map[*line]struct{}{}, duty: make(chan struct{}, 1)}
+	return &outgoing{most: most, logger: logger, closed: closed, lines: map[*line]struct{}{}, duty: make(chan struct{}, 1), making: make(chan struct{}, makers)}
 }
 
 // Used returns how much of the room is taken.
@@ -94,8 +99,25 @@ type claim struct {
 
 // take returns room for one message on l, as much of what is wanted as there is. It
 // waits for that at most as long as it may: [lease.ErrUnavailable] after that, or the
-// error of ctx. The parcel has to be sent or released.
+// error of ctx. Then the caller makes the message, without waiting for anything; the
+// parcel has to be sent or released.
 func (l *line) take(ctx context.Context, want request) (*parcel, error) {
+	p, err := l.claim(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case l.out.making <- struct{}{}:
+		p.making = true
+		return p, nil
+	case <-ctx.Done():
+		p.release()
+		return nil, ctx.Err()
+	}
+}
+
+// claim is take without leave to make the message.
+func (l *line) claim(ctx context.Context, want request) (*parcel, error) {
 	o := l.out
 	o.mu.Lock()
 	if want.least <= smallBytes || len(o.waiting[reads]) == 0 && (want.standing == reads || len(o.waiting[unknown]) == 0) {

@@ -195,7 +195,7 @@ func (w *watch) tell(ctx context.Context, watcher *feed.Watcher, due bool) (told
 	if len(batch.Events) == 0 {
 		did = toldMark
 		if closes := !batch.More && batch.Index >= w.open; !closes || w.open == 0 && !due {
-			p.release()
+			p.giveBack()
 			return toldNothing, nil
 		}
 	}
@@ -215,7 +215,7 @@ func (w *watch) next(ctx context.Context, watcher *feed.Watcher) (*parcel, feed.
 		if err == nil {
 			return p, batch, nil
 		}
-		p.release()
+		p.giveBack()
 		short, isShort := errors.AsType[*feed.RoomError](err)
 		if !isShort {
 			return nil, feed.Batch{}, err
@@ -240,7 +240,7 @@ func (w *watch) sendBatch(ctx context.Context, p *parcel, batch feed.Batch, lead
 	}
 	data, err := pack(m)
 	if err != nil {
-		p.release()
+		p.giveBack()
 		return err
 	}
 	if err := w.send(ctx, p, data); err != nil {

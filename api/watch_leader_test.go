@@ -155,9 +155,10 @@ func TestPositionComesBeforeAnyEvent(t *testing.T) {
 		})
 		client, _ := n.client()
 		stream, cancel := n.begin(client, &leasepb.WatchRequest{})
+		began := time.Now()
 		first := take(t, stream)
-		if first.Position != position(1) || len(first.Events) > 0 {
-			t.Fatalf("the first message is at %v and has %d events", first.Position, len(first.Events))
+		if first.Position != position(1) || len(first.Events) > 0 || time.Since(began) > 0 {
+			t.Fatalf("the first message is at %v and has %d events, after %v", first.Position, len(first.Events), time.Since(began))
 		}
 		if part := take(t, stream); part.Position != (lease.Position{}) || len(part.Events) == 0 || len(part.Events) == events {
 			t.Fatalf("the second message is at %v and has %d events", part.Position, len(part.Events))
@@ -181,4 +182,35 @@ func TestPositionComesBeforeAnyEvent(t *testing.T) {
 			return
 		}
 	})
+}
+
+// TestFirstMessageHasAPositionWhileMuchHappens begins watches beside a writer.
+func TestFirstMessageHasAPositionWhileMuchHappens(t *testing.T) {
+	n := startWatched(t, feed.Bounds{}, api.Watching{})
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if err := n.feed.Await(t.Context(), n.happen(granted("k", nil))); err != nil {
+					return
+				}
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
+	for range 30 {
+		stream, cancel := n.watchFor(t, &leasepb.WatchRequest{})
+		first := take(t, stream)
+		if first.Position == (lease.Position{}) || len(first.Events) > 0 {
+			t.Fatalf("the first message is at %v and has %d events", first.Position, len(first.Events))
+		}
+		if next := take(t, stream); len(next.Events) == 0 || next.Events[0].Index != first.Position.Index+1 {
+			t.Fatalf("after %v came %+v", first.Position, next)
+		}
+		cancel()
+	}
 }

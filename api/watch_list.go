@@ -81,20 +81,20 @@ func (l *listing) page(ctx context.Context) (pageEnd, error) {
 	}
 	if l.changes != nil {
 		if err := l.changes.Kept(); err != nil {
-			p.release()
+			p.giveBack()
 			return pageEnd{}, err
 		}
 	}
-	u, end, err := l.read(ctx)
+	u, end, err := l.read(ctx, p)
 	if err != nil || !end.whole && len(u.Records) == 0 {
-		p.release()
+		p.giveBack()
 		return end, err
 	}
 	return end, w.sendListed(ctx, p, u)
 }
 
-// read reads the next page. The first of several has the changes after it watched.
-func (l *listing) read(ctx context.Context) (lease.WatchUpdate, pageEnd, error) {
+// read reads the next page, for which p is. The first of several has the changes after it watched.
+func (l *listing) read(ctx context.Context, p *parcel) (lease.WatchUpdate, pageEnd, error) {
 	w := l.watch
 	view, err := w.node.State.List(l.query)
 	if err != nil {
@@ -112,6 +112,7 @@ func (l *listing) read(ctx context.Context) (lease.WatchUpdate, pageEnd, error) 
 	if l.changes != nil {
 		return u, end, nil
 	}
+	p.made() // as good as: it may have to wait
 	if err := w.await(ctx, view.Index); err != nil {
 		return u, end, err
 	}
@@ -144,7 +145,7 @@ func (l *listing) sendChanged(ctx context.Context, index uint64) error {
 		}
 		done := !batch.More && batch.Index >= index
 		if len(u.Records) == 0 {
-			p.release()
+			p.giveBack()
 		} else if err := w.sendListed(ctx, p, u); err != nil {
 			return err
 		}
@@ -169,7 +170,7 @@ func (w *watch) sendListed(ctx context.Context, p *parcel, u lease.WatchUpdate) 
 	sent := u.Position
 	data, err := pack(wire.UpdateToProto(u))
 	if err != nil {
-		p.release()
+		p.giveBack()
 		return err
 	}
 	if err := w.send(ctx, p, data); err != nil {

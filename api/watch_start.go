@@ -21,7 +21,7 @@ const (
 	listBytes   = 24 << 10
 	listRecords = 250
 	// batchRoom is the room for a message of events, unless those of one entry need more.
-	batchRoom = 256 << 10
+	batchRoom = 128 << 10
 )
 
 // start returns the index after which the events are to come.

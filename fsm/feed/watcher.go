@@ -162,7 +162,7 @@ func (w *Watcher) keptLocked() error {
 // 56 bytes for each. Errors: [*RoomError] if those of one entry are more, [ErrTooSlow],
 // [ErrRestored], [ErrClosed].
 func (w *Watcher) Next(room int) (Batch, error) {
-	r := reading{watcher: w}
+	r := reading{watcher: w, room: room}
 	for done := false; !done; {
 		var err error
 		if done, err = r.look(); err != nil {
@@ -183,6 +183,7 @@ func (w *Watcher) Next(room int) (Batch, error) {
 // reading is one Next.
 type reading struct {
 	watcher *Watcher
+	room    int
 	began   place // of watcher, before the first that was picked
 	picked  []picked
 	bytes   int
@@ -288,7 +289,10 @@ func next(cursors *[2]cursor) (*group, *event, bool) {
 	return g, e, ok
 }
 
-func (r *reading) good() bool { return len(r.picked) >= goodEvents || r.bytes >= goodBytes }
+func (r *reading) good() bool {
+	return len(r.picked) > 0 && r.bytes >= r.room || len(r.picked) >= goodEvents || r.bytes >= goodBytes
+}
+
 func (r *reading) full() bool { return len(r.picked) >= fullEvents || r.bytes >= fullBytes }
 
 // waitLocked has w woken by what comes next for it, now that it has read everything.
