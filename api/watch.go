@@ -211,7 +211,7 @@ func (w *watch) next(ctx context.Context, watcher *feed.Watcher) (*parcel, feed.
 		if err != nil {
 			return nil, feed.Batch{}, err
 		}
-		batch, err := watcher.Next(eventsIn(p.bytes))
+		batch, err := watcher.NextWithin(eventsIn(p.bytes))
 		if err == nil {
 			return p, batch, nil
 		}

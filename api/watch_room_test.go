@@ -122,7 +122,7 @@ func unreadWatches(t *testing.T, connections, each int) {
 		for i := range readers {
 			r := &readers[i]
 			r.mu.Lock()
-			if r.err != nil || len(r.events) != entries*24 || r.late > 1500*time.Millisecond {
+			if r.err != nil || len(r.events) != entries*24 || r.late > 2500*time.Millisecond {
 				t.Errorf("reader %d: %d events, the latest after %v: %v", i, len(r.events), r.late, r.err)
 			}
 			t.Logf("a reader was told after %v at most", r.late)

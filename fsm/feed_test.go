@@ -87,9 +87,9 @@ func watchFeed(t testing.TB, m *machine, wants feed.Selection, after uint64) *fe
 func (r *feedReader) readTo(index uint64) error {
 	deadline := time.After(20 * time.Second)
 	for {
-		batch, err := r.Next(cmp.Or(r.room, math.MaxInt))
+		batch, err := r.NextWithin(cmp.Or(r.room, math.MaxInt))
 		if short, ok := errors.AsType[*feed.RoomError](err); ok {
-			if batch, err = r.Next(short.Bytes); err == nil && (len(batch.Events) == 0 || batch.Events[0].Index != batch.Events[len(batch.Events)-1].Index) {
+			if batch, err = r.NextWithin(short.Bytes); err == nil && (len(batch.Events) == 0 || batch.Events[0].Index != batch.Events[len(batch.Events)-1].Index) {
 				return fmt.Errorf("with room for %d bytes, those of one entry, it read %+v", short.Bytes, batch)
 			}
 		}

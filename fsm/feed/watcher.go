@@ -3,6 +3,7 @@ package feed
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/leasenode/leasenode/lease"
@@ -157,11 +158,14 @@ func (w *Watcher) keptLocked() error {
 	}
 }
 
-// Next returns what comes next, without waiting for it: without events if there is
+// Next is NextWithin any room.
+func (w *Watcher) Next() (Batch, error) { return w.NextWithin(math.MaxInt) }
+
+// NextWithin returns what comes next, without waiting for it: without events if there is
 // nothing yet. The events have at most room bytes, as the feed counts them: its texts and
 // 56 bytes for each. Errors: [*RoomError] if those of one entry are more, [ErrTooSlow],
 // [ErrRestored], [ErrClosed].
-func (w *Watcher) Next(room int) (Batch, error) {
+func (w *Watcher) NextWithin(room int) (Batch, error) {
 	r := reading{watcher: w, room: room}
 	for done := false; !done; {
 		var err error
