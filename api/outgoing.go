@@ -130,6 +130,7 @@ func (l *line) claim(ctx context.Context, want request) (*parcel, error) {
 	if l.claims[want.standing] = append(l.claims[want.standing], c); len(l.claims[want.standing]) == 1 {
 		o.waiting[want.standing] = append(o.waiting[want.standing], l)
 	}
+	o.serveLocked() // those before it may have to wait for their own lines only
 	o.mu.Unlock()
 	ctx, cancel := context.WithTimeoutCause(ctx, want.timeout, fmt.Errorf("%d bytes are on their way to those who watch, and there is no room for more: %w", o.most, lease.ErrUnavailable))
 	defer cancel()
