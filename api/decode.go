@@ -36,6 +36,14 @@ type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(proto.Name)} }
 
+// Marshal implements encoding.CodecV2.
+func (c codec) Marshal(message any) (mem.BufferSlice, error) {
+	if m, ok := message.(*packed); ok {
+		return m.buffers(), nil
+	}
+	return c.CodecV2.Marshal(message)
+}
+
 // Unmarshal implements encoding.CodecV2. It never fails for an envelope.
 func (c codec) Unmarshal(data mem.BufferSlice, into any) error {
 	e, ok := into.(*envelope)

@@ -50,6 +50,7 @@ type fakeNode struct {
 	digests []fsm.Digest
 	feed    *feed.Feed
 	listed  func() // called after each page
+	named   func() // called once, when the leader is asked for
 	applied uint64
 
 	peers map[string]grpc.ClientConnInterface
@@ -121,6 +122,12 @@ func (f *fakeNode) Leads() bool {
 
 func (f *fakeNode) Leader() api.Leader {
 	f.mu.Lock()
+	if named := f.named; named != nil {
+		f.named = nil
+		f.mu.Unlock()
+		named()
+		f.mu.Lock()
+	}
 	defer f.mu.Unlock()
 	return f.leader
 }

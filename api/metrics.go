@@ -27,6 +27,19 @@ type watchMetrics struct {
 	watchers prometheus.Gauge
 	events   prometheus.Counter
 	cut      prometheus.Counter
+	closed   prometheus.Counter
+}
+
+// registerBytes has the room that messages take up shown.
+func (m *watchMetrics) registerBytes(registry prometheus.Registerer, used func() int) error {
+	err := registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "leasenode_watch_bytes",
+		Help: "Bytes of messages that are on their way to watchers.",
+	}, func() float64 { return float64(used()) }))
+	if err != nil {
+		return fmt.Errorf("register the metrics of watches: %w", err)
+	}
+	return nil
 }
 
 func newMetrics(registry prometheus.Registerer) (*metrics, error) {
@@ -54,8 +67,12 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Name: "leasenode_watchers_cut_total",
 			Help: "Watches that were cut off because their reader was too slow.",
 		}),
+		closed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "leasenode_watch_connections_closed_total",
+			Help: "Connections of clients that were closed because what their watches were sent was not read, and others waited for the room.",
+		}),
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.watches.watchers, m.watches.events, m.watches.cut} {
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.watches.watchers, m.watches.events, m.watches.cut, m.watches.closed} {
 		if err := registry.Register(c); err != nil {
 			return nil, fmt.Errorf("register the metrics of requests: %w", err)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
@@ -42,7 +43,11 @@ func NewPublicServer(n Node, h *Health, registry prometheus.Registerer) (*grpc.S
 	if err != nil {
 		return nil, err
 	}
-	server := newServer(n, maxStreams, observer{logger: n.Logger, metrics: m})
+	out := newOutgoing(n.Watching.withDefaults().Bytes, n.Logger, m.watches.closed.Inc)
+	if err := m.watches.registerBytes(registry, out.Used); err != nil {
+		return nil, err
+	}
+	server := newServer(n, maxStreams, []grpc.ServerOption{grpc.Creds(lineCredentials{insecure.NewCredentials(), out})}, observer{logger: n.Logger, metrics: m})
 	register(server, &leasepb.LeaseService_ServiceDesc, &leaseServer{node: n, mode: passesOn, watches: &m.watches})
 	register(server, &leasepb.ClusterService_ServiceDesc, &clusterServer{node: n})
 	healthpb.RegisterHealthServer(server, h.server)
@@ -54,7 +59,7 @@ func NewPublicServer(n Node, h *Health, registry prometheus.Registerer) (*grpc.S
 // nodes pass on, which is answered here or not at all, and PeerService. It has no
 // metrics, since every request is counted where its client sent it.
 func NewPeerServer(n Node) *grpc.Server {
-	server := newServer(n, maxPeerStreams)
+	server := newServer(n, maxPeerStreams, nil)
 	register(server, &leasepb.LeaseService_ServiceDesc, &leaseServer{node: n, mode: answersOnly})
 	register(server, &peerpb.PeerService_ServiceDesc, &peerServer{node: n})
 	return server
@@ -62,14 +67,14 @@ func NewPeerServer(n Node) *grpc.Server {
 
 // newServer returns a server without services, whose connections have streams calls
 // under way at most. The observers see each call as its client does.
-func newServer(n Node, streams uint32, observers ...observer) *grpc.Server {
+func newServer(n Node, streams uint32, options []grpc.ServerOption, observers ...observer) *grpc.Server {
 	guard := guard{node: n}
 	var unary []grpc.UnaryServerInterceptor
 	var stream []grpc.StreamServerInterceptor
 	for _, o := range observers {
 		unary, stream = append(unary, o.unary), append(stream, o.stream)
 	}
-	return grpc.NewServer(
+	return grpc.NewServer(append(options,
 		grpc.ChainUnaryInterceptor(append(unary, guard.status, guard.recover, giveDeadline)...),
 		grpc.ChainStreamInterceptor(append(stream, guard.statusStream, guard.recoverStream, openStream)...),
 		grpc.ForceServerCodecV2(newCodec()),
@@ -80,5 +85,5 @@ func newServer(n Node, streams uint32, observers ...observer) *grpc.Server {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
 		grpc.WaitForHandlers(true),
-	)
+	)...)
 }

@@ -15,18 +15,23 @@ import (
 	"github.com/leasenode/leasenode/lease"
 )
 
-// Watching has the times of watches. A zero field stands for its default.
+// Watching has the times and the room of watches. A zero field stands for its default.
 type Watching struct {
 	// Mark is how long a watch is silent at most: it tells its position then. And a
 	// watch ends at the second such moment in a row at which the node knows no leader.
 	// Default: 4 s, so that the 5 s that clients are promised hold.
 	Mark time.Duration
-	// Send is how long a client may take to take a message. Default: 30 s.
+	// Send is how long a client may take to take a message, and a message may wait for
+	// room. Default: 30 s.
 	Send time.Duration
+	// Bytes is the room for messages that are on their way to all watchers of this node.
+	// One connection may have an eighth of it. Default: 64 MiB, as much as is kept of what
+	// has happened, and enough for 2,000 clients that have stopped within a listing.
+	Bytes int
 }
 
 func (t Watching) withDefaults() Watching {
-	return Watching{Mark: cmp.Or(t.Mark, 4*time.Second), Send: cmp.Or(t.Send, 30*time.Second)}
+	return Watching{Mark: cmp.Or(t.Mark, 4*time.Second), Send: cmp.Or(t.Send, 30*time.Second), Bytes: cmp.Or(t.Bytes, 64<<20)}
 }
 
 // watch is one Watch. All of it is the handler's; its place in what there is to send is
@@ -38,9 +43,11 @@ type watch struct {
 	metrics *watchMetrics
 	rounds  *rounds
 	stream  grpc.ServerStreamingServer[leasepb.WatchResponse]
+	line    *line
 	request lease.WatchRequest
 	wants   feed.Selection
 	sent    lease.Position // the last that was sent
+	taken   int            // bytes that the client has taken
 	began   feed.Head      // where a watch from now on begins
 	// open is the log entry of which more is to be sent; 0 for none.
 	open uint64
@@ -53,10 +60,10 @@ func (s *leaseServer) Watch(req *leasepb.WatchRequest, stream grpc.ServerStreami
 		return err
 	}
 	w := &watch{
-		node: s.node, times: s.node.Watching.withDefaults(), feed: s.node.State.Feed(), metrics: s.watches, rounds: &s.rounds, stream: stream,
+		node: s.node, times: s.node.Watching.withDefaults(), feed: s.node.State.Feed(), metrics: s.watches, rounds: &s.rounds, stream: stream, line: lineOf(stream.Context()),
 		request: r, wants: feed.Selection{Key: r.Key, Prefix: r.Prefix, Renewals: r.Renewals}, sent: r.After,
 	}
-	if w.feed == nil || w.metrics == nil {
+	if w.feed == nil || w.line == nil {
 		return fmt.Errorf("%s: node %q does not serve watches here or now: %w", w.subject(), s.node.ID, lease.ErrUnavailable)
 	}
 	w.metrics.watchers.Inc()
@@ -115,11 +122,20 @@ func (w *watch) run(ctx context.Context) error {
 	case !w.request.Sync: // with it, what was sent last is the end of the listing
 		// Whoever has no position yet gets one first: who loses the stream in the midst of an
 		// entry goes on from there.
-		if err := w.sendBatch(feed.Batch{Index: w.began.Index, Now: w.began.Now}, true); err != nil {
+		if err := w.sendMark(ctx); err != nil {
 			return err
 		}
 	}
 	return w.follow(ctx, watcher, time.Now())
+}
+
+// sendMark tells where the watch begins.
+func (w *watch) sendMark(ctx context.Context) error {
+	p, err := w.take(ctx, size{smallBytes, smallBytes})
+	if err != nil {
+		return err
+	}
+	return w.sendBatch(ctx, p, feed.Batch{Index: w.began.Index, Now: w.began.Now}, true)
 }
 
 // follow sends what watcher reads. sent is when the last message was sent; zero if none
@@ -129,19 +145,15 @@ func (w *watch) follow(ctx context.Context, watcher *feed.Watcher, sent time.Tim
 	defer timer.Stop()
 	lost := 0 // marks in a row at which no leader was known
 	for {
-		batch, err := watcher.Next()
+		did, err := w.tell(ctx, watcher, time.Since(sent) >= w.times.Mark)
 		if err != nil {
 			return err
 		}
-		due := time.Since(sent) >= w.times.Mark
-		closes := !batch.More && batch.Index >= w.open
-		if len(batch.Events) > 0 || closes && (w.open > 0 || due) {
-			if err := w.sendBatch(batch, due); err != nil {
-				return err
-			}
+		if did != toldNothing {
 			sent = time.Now()
 		}
-		if len(batch.Events) > 0 {
+		if did == toldEvents {
+			lost = 0
 			continue
 		}
 		wait := w.times.Mark - time.Since(sent)
@@ -164,39 +176,77 @@ func (w *watch) follow(ctx context.Context, watcher *feed.Watcher, sent time.Tim
 	}
 }
 
-func (w *watch) sendBatch(batch feed.Batch, leader bool) error {
+// told is what a watch was told.
+type told uint8
+
+const (
+	toldNothing told = iota
+	toldMark
+	toldEvents
+)
+
+// tell sends what watcher has, or the position if it is due.
+func (w *watch) tell(ctx context.Context, watcher *feed.Watcher, due bool) (told, error) {
+	p, batch, err := w.next(ctx, watcher)
+	if err != nil {
+		return toldNothing, err
+	}
+	did := toldEvents
+	if len(batch.Events) == 0 {
+		did = toldMark
+		if closes := !batch.More && batch.Index >= w.open; !closes || w.open == 0 && !due {
+			p.giveBack()
+			return toldNothing, nil
+		}
+	}
+	return did, w.sendBatch(ctx, p, batch, due)
+}
+
+// next reads what watcher has, with room for the message that it makes. While there is
+// none, nothing is read: what waits for room is a place in the feed.
+func (w *watch) next(ctx context.Context, watcher *feed.Watcher) (*parcel, feed.Batch, error) {
+	want := size{least: smallBytes, most: batchRoom}
+	for {
+		p, err := w.take(ctx, want)
+		if err != nil {
+			return nil, feed.Batch{}, err
+		}
+		batch, err := watcher.NextWithin(eventsIn(p.bytes))
+		if err == nil {
+			return p, batch, nil
+		}
+		p.giveBack()
+		short, isShort := errors.AsType[*feed.RoomError](err)
+		if !isShort {
+			return nil, feed.Batch{}, err
+		}
+		want = size{roomFor(short.Bytes), max(batchRoom, roomFor(short.Bytes))}
+	}
+}
+
+// sendBatch sends batch, for which p is. It keeps nothing of it while it waits.
+func (w *watch) sendBatch(ctx context.Context, p *parcel, batch feed.Batch, leader bool) error {
+	events, sent := len(batch.Events), w.sent
 	u := lease.WatchUpdate{Events: batch.Events}
 	if batch.More {
-		w.open = batch.Events[len(batch.Events)-1].Index
+		w.open = batch.Events[events-1].Index
 	} else {
 		w.open, u.Position, u.Now = 0, w.position(batch.Index), batch.Now
+		sent = u.Position
 	}
 	m := wire.UpdateToProto(u)
 	if leader {
 		m.Leader = wire.LeaderToProto(w.node.Consensus.Leader())
 	}
-	if err := w.send(m); err != nil {
+	data, err := pack(m)
+	if err != nil {
+		p.giveBack()
 		return err
 	}
-	w.metrics.events.Add(float64(len(u.Events)))
-	if !batch.More {
-		w.sent = u.Position
+	if err := w.send(ctx, p, data); err != nil {
+		return err
 	}
+	w.metrics.events.Add(float64(events))
+	w.sent = sent
 	return nil
-}
-
-// send sends m, and gives up on a client that does not take it in time. The goroutine
-// outlives this call then, until gRPC ends the stream, which it does when the handler
-// has returned.
-func (w *watch) send(m *leasepb.WatchResponse) error {
-	sent := make(chan error, 1)
-	go func() { sent <- w.stream.Send(m) }()
-	timer := time.NewTimer(w.times.Send)
-	defer timer.Stop()
-	select {
-	case err := <-sent:
-		return err
-	case <-timer.C:
-		return &lease.TooSlowError{Last: w.last()}
-	}
 }

@@ -12,7 +12,7 @@ type rounds struct {
 	mu   sync.Mutex
 	next *round // takes in who comes; nil if nobody waits
 	// turn has a token while a round is under way; nil before the first. It is no mutex:
-	// a simulation's time stands still while somebody waits for one.
+	// who waits for it can be called off, and a simulation's time goes on meanwhile.
 	turn chan struct{}
 }
 
@@ -22,31 +22,46 @@ type round struct {
 	err   error
 }
 
-// do returns what ask returns. The context of ask is that of whoever came first.
+// do returns what ask returns, or the error of ctx if that ends before. Whoever of a
+// round gets the turn asks for all of it, and to the end even if its own call ends: ask
+// has to bound itself.
 func (r *rounds) do(ctx context.Context, ask func(context.Context) (uint64, error)) (uint64, error) {
+	next, turn := r.join()
+	for {
+		select {
+		case <-next.done:
+			return next.index, next.err
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case turn <- struct{}{}:
+			r.ask(context.WithoutCancel(ctx), next, ask)
+			<-turn
+		}
+	}
+}
+
+// join returns the round of who comes now.
+func (r *rounds) join() (next *round, turn chan struct{}) {
 	r.mu.Lock()
-	mine := r.next == nil
-	if mine {
+	defer r.mu.Unlock()
+	if r.next == nil {
 		r.next = &round{done: make(chan struct{})}
 	}
 	if r.turn == nil {
 		r.turn = make(chan struct{}, 1)
 	}
-	next, turn := r.next, r.turn
-	r.mu.Unlock()
-	if mine {
-		turn <- struct{}{}
-		defer func() { <-turn }()
-		r.mu.Lock()
-		r.next = nil // who comes from here on is in the next round
+	return r.next, r.turn
+}
+
+// ask has mine answered, unless it was. The caller has the turn.
+func (r *rounds) ask(ctx context.Context, mine *round, ask func(context.Context) (uint64, error)) {
+	r.mu.Lock()
+	if r.next != mine {
 		r.mu.Unlock()
-		next.index, next.err = ask(context.WithoutCancel(ctx))
-		close(next.done)
+		return
 	}
-	select {
-	case <-next.done:
-		return next.index, next.err
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
+	r.next = nil // who comes from here on is in the next round
+	r.mu.Unlock()
+	defer close(mine.done)
+	mine.index, mine.err = ask(ctx)
 }

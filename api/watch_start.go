@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/leasenode/leasenode/api/wire"
-	"github.com/leasenode/leasenode/fsm"
-	"github.com/leasenode/leasenode/fsm/feed"
 	"github.com/leasenode/leasenode/lease"
 )
 
@@ -18,9 +15,13 @@ const (
 	// that nobody else can have been before, and futurePause how long between.
 	futureTries = 5
 	futurePause = 200 * time.Millisecond
-	// listBytes is how large a message of a listing is, about. gRPC keeps a few of them for
-	// each client that does not read, in buffers of 32 KiB, or of 1 MiB for larger ones.
-	listBytes = 24 << 10
+	// listBytes and listRecords are how much a message of a listing has at most: keys,
+	// owners and attributes, and records. So much is on its way to each client that has
+	// stopped within a listing.
+	listBytes   = 24 << 10
+	listRecords = 250
+	// batchRoom is the room for a message of events, unless those of one entry need more.
+	batchRoom = 128 << 10
 )
 
 // start returns the index after which the events are to come.
@@ -98,103 +99,4 @@ func (w *watch) reach(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// list sends what there is, and returns the index of which state it is.
-//
-// Each page is read and done with before it is sent, however slow the client, so the
-// pages are of different states. What has changed from the first to the last of them is
-// sent again from the feed, as it came to be: with that the listing is the state of the
-// last page.
-func (w *watch) list(ctx context.Context) (uint64, error) {
-	q := fsm.ListQuery{Prefix: w.request.Prefix, Selection: w.request.Selection, Limit: lease.MaxPageSize, MaxBytes: listBytes, MaxExamined: maxPageExamined}
-	if w.request.Key != "" { // the first that begins with it
-		q.Prefix, q.Limit = w.request.Key, 1
-	}
-	var changes *feed.Watcher
-	for {
-		view, err := w.node.State.List(q)
-		if err != nil {
-			return 0, fmt.Errorf("%w: %w", err, lease.ErrUnavailable)
-		}
-		last := w.request.Key != "" || !view.More
-		if last && changes == nil {
-			return view.Index, w.sendListed(ctx, view, true)
-		}
-		if changes == nil {
-			if changes, err = w.changesAfter(ctx, view.Index); err != nil {
-				return 0, err
-			}
-			defer changes.Close()
-		}
-		if err := w.sendListed(ctx, view, false); err != nil {
-			return 0, err
-		}
-		if last {
-			if err := w.sendChanged(ctx, changes, view.Index); err != nil {
-				return 0, err
-			}
-			return view.Index, w.sendListed(ctx, fsm.ListView{Index: view.Index, Now: view.Now}, true)
-		}
-		q.After = view.Next
-	}
-}
-
-// changesAfter returns a watcher of all that changes records after index.
-func (w *watch) changesAfter(ctx context.Context, index uint64) (*feed.Watcher, error) {
-	if err := w.await(ctx, index); err != nil {
-		return nil, err
-	}
-	wants := w.wants
-	wants.Renewals = true
-	return w.feed.Watch(wants, index)
-}
-
-// sendListed sends the records of a page, if there are any, or the end of the listing.
-func (w *watch) sendListed(ctx context.Context, view fsm.ListView, synced bool) error {
-	u := lease.WatchUpdate{Synced: synced}
-	for _, r := range view.Records {
-		if w.request.Key == "" || r.Key == w.request.Key {
-			u.Records = append(u.Records, r)
-		}
-	}
-	if synced {
-		if err := w.await(ctx, view.Index); err != nil {
-			return err
-		}
-		u.Position, u.Now = w.position(view.Index), view.Now
-	}
-	if !synced && len(u.Records) == 0 {
-		return nil
-	}
-	if err := w.send(wire.UpdateToProto(u)); err != nil {
-		return err
-	}
-	w.sent = u.Position
-	return nil
-}
-
-// sendChanged sends, as parts of the listing, the records that have changed up to index.
-func (w *watch) sendChanged(ctx context.Context, changes *feed.Watcher, index uint64) error {
-	if err := w.await(ctx, index); err != nil {
-		return err
-	}
-	for {
-		batch, err := changes.Next()
-		if err != nil {
-			return err
-		}
-		changed := fsm.ListView{}
-		for _, e := range batch.Events {
-			if e.Index <= index && e.Kind != lease.Expired {
-				changed.Records = append(changed.Records, e.Record)
-			}
-		}
-		if err := w.sendListed(ctx, changed, false); err != nil {
-			return err
-		}
-		if !batch.More && batch.Index >= index {
-			return nil
-		}
-	}
 }

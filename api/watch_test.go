@@ -73,13 +73,20 @@ func granted(key string, attributes map[string]string) feed.Change {
 
 func (n *running) watch(t *testing.T, req *leasepb.WatchRequest) grpc.ServerStreamingClient[leasepb.WatchResponse] {
 	t.Helper()
+	stream, _ := n.watchFor(t, req)
+	return stream
+}
+
+// watchFor begins a watch that ends when cancel is called.
+func (n *running) watchFor(t *testing.T, req *leasepb.WatchRequest) (stream grpc.ServerStreamingClient[leasepb.WatchResponse], cancel context.CancelFunc) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(within(t))
 	t.Cleanup(cancel)
 	stream, err := n.leases.Watch(ctx, req)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stream
+	return stream, cancel
 }
 
 func take(t *testing.T, stream grpc.ServerStreamingClient[leasepb.WatchResponse]) lease.WatchUpdate {

@@ -124,10 +124,10 @@ type LeaseServiceClient interface {
 	// begun; from then on one comes at least every 5 seconds, if only to tell the
 	// position.
 	//
-	// UNAVAILABLE: the node knows no leader, or has lost it for 5 seconds, or has begun
-	// anew from a snapshot; go on at another node. WATCH_TOO_SLOW: what was not read yet
-	// is kept no longer, or a message was not taken for 30 seconds; go on after the last
-	// position.
+	// UNAVAILABLE: the node knows no leader, or has known none for 4 to 8 seconds, or has
+	// begun anew from a snapshot, or has had no room for what is to be sent for 30
+	// seconds; go on at another node. WATCH_TOO_SLOW: what was not read yet is kept no
+	// longer, or a message was not taken for 30 seconds; go on after the last position.
 	Watch(ctx context.Context, in *WatchRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchResponse], error)
 }
 
@@ -295,10 +295,10 @@ type LeaseServiceServer interface {
 	// begun; from then on one comes at least every 5 seconds, if only to tell the
 	// position.
 	//
-	// UNAVAILABLE: the node knows no leader, or has lost it for 5 seconds, or has begun
-	// anew from a snapshot; go on at another node. WATCH_TOO_SLOW: what was not read yet
-	// is kept no longer, or a message was not taken for 30 seconds; go on after the last
-	// position.
+	// UNAVAILABLE: the node knows no leader, or has known none for 4 to 8 seconds, or has
+	// begun anew from a snapshot, or has had no room for what is to be sent for 30
+	// seconds; go on at another node. WATCH_TOO_SLOW: what was not read yet is kept no
+	// longer, or a message was not taken for 30 seconds; go on after the last position.
 	Watch(*WatchRequest, grpc.ServerStreamingServer[WatchResponse]) error
 	mustEmbedUnimplementedLeaseServiceServer()
 }

@@ -23,8 +23,8 @@
 // # Layout
 //
 // feed.go has the goroutine that makes events of entries; queue.go what waits for it;
-// ends.go when leases end; ring.go what is kept; watcher.go and interest.go those who
-// watch.
+// ends.go when leases end; ring.go what is kept; watcher.go, reading.go and interest.go
+// those who watch.
 //
 // It may be imported by fsm, api and internal/node, and imports lease only.
 package feed

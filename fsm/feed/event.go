@@ -22,7 +22,7 @@ type event struct {
 	kind       lease.EventKind
 }
 
-// eventBytes is what an event takes up beside its text.
+// eventBytes is what an event takes up beside its texts.
 const eventBytes = int(unsafe.Sizeof(event{}))
 
 func newEvent(kind lease.EventKind, order uint32, r lease.Record) event {

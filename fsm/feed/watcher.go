@@ -3,6 +3,7 @@ package feed
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/leasenode/leasenode/lease"
@@ -25,6 +26,17 @@ func (e *GoneError) Error() string {
 	return fmt.Sprintf("what came first is kept no longer: the oldest index to go on from is %d", e.Oldest)
 }
 
+// RoomError refuses to read the events of one entry, which are more than the caller has
+// room for. Nothing was read.
+type RoomError struct {
+	// Bytes is what they take up.
+	Bytes int
+}
+
+func (e *RoomError) Error() string {
+	return fmt.Sprintf("the events of the next entry take up %d bytes, for which there is no room", e.Bytes)
+}
+
 // Selection says which events a watcher wants.
 type Selection struct {
 	// Key is the one key; if it is empty, Prefix says which.
@@ -41,9 +53,10 @@ func (s Selection) has(key string) bool {
 
 const (
 	// A batch is closed at the first end of an entry at which it has so much, or in the
-	// midst of an entry when it has full as much.
+	// midst of an entry when it has full as much: twice what an entry may have of
+	// mutations, so that what one entry granted and released comes together.
 	goodEvents, goodBytes = 1000, 256 << 10
-	fullEvents, fullBytes = 10_000, 2 << 20
+	fullEvents, fullBytes = 10_000, 1 << 20
 	// maxExamined is how many events are looked at without letting others in.
 	maxExamined = 4096
 )
@@ -124,13 +137,44 @@ func (w *Watcher) Close() {
 // has given no events.
 func (w *Watcher) Ready() <-chan struct{} { return w.ready }
 
-// Next returns what comes next, without waiting for it: without events if there is
-// nothing yet. Errors: [ErrTooSlow], [ErrRestored], [ErrClosed].
-func (w *Watcher) Next() (Batch, error) {
-	r := reading{watcher: w}
+// Kept returns [ErrTooSlow], [ErrRestored] or [ErrClosed] if Next would, and reads
+// nothing.
+func (w *Watcher) Kept() error {
+	w.feed.mu.Lock()
+	defer w.feed.mu.Unlock()
+	return w.keptLocked()
+}
+
+func (w *Watcher) keptLocked() error {
+	switch f := w.feed; {
+	case f.err != nil:
+		return f.err
+	case w.waitsIn != nil || !w.place.before(f.goneLocked(w.wants)):
+		return nil
+	case w.place.before(f.rebuilt):
+		return ErrRestored
+	default:
+		return ErrTooSlow
+	}
+}
+
+// Next is NextWithin any room.
+func (w *Watcher) Next() (Batch, error) { return w.NextWithin(math.MaxInt) }
+
+// NextWithin returns what comes next, without waiting for it: without events if there is
+// nothing yet. The events have at most room bytes, as the feed counts them: its texts and
+// 56 bytes for each. Errors: [*RoomError] if those of one entry are more, [ErrTooSlow],
+// [ErrRestored], [ErrClosed].
+func (w *Watcher) NextWithin(room int) (Batch, error) {
+	r := reading{watcher: w, room: room}
 	for done := false; !done; {
 		var err error
 		if done, err = r.look(); err != nil {
+			return Batch{}, err
+		}
+	}
+	if r.bytes > room {
+		if err := r.cut(room); err != nil {
 			return Batch{}, err
 		}
 	}
@@ -138,115 +182,4 @@ func (w *Watcher) Next() (Batch, error) {
 		r.batch.Events = append(r.batch.Events, lease.Event{Kind: p.event.kind, Record: p.event.record(), Index: p.group.index, At: p.group.now})
 	}
 	return r.batch, nil
-}
-
-// reading is one Next.
-type reading struct {
-	watcher *Watcher
-	picked  []picked
-	bytes   int
-	now     lease.Instant // of the last event examined
-	batch   Batch
-}
-
-// picked are an event and its group, which nobody changes any more.
-type picked struct {
-	group *group
-	event *event
-}
-
-// look reads a bounded number of events, and reports whether the batch is complete.
-func (r *reading) look() (done bool, err error) {
-	w, f := r.watcher, r.watcher.feed
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch {
-	case f.err != nil:
-		return false, f.err
-	case w.waitsIn != nil:
-		return true, r.upToHeadLocked()
-	case w.place.before(f.goneLocked(w.wants)):
-		if w.place.before(f.rebuilt) {
-			return false, ErrRestored
-		}
-		return false, ErrTooSlow
-	}
-	cursors := [2]cursor{lifecycle: f.rings[lifecycle].from(w.place)}
-	if w.wants.Renewals {
-		cursors[renewals] = f.rings[renewals].from(w.place)
-	}
-	for range maxExamined {
-		g, e, ok := next(&cursors)
-		if !ok {
-			w.waitLocked()
-			return true, r.upToHeadLocked()
-		}
-		if g.index != w.place.index && r.good() {
-			return true, r.upTo(w.place.index)
-		}
-		w.place, r.now = place{g.index, e.order}, g.now
-		if !w.wants.has(e.keyText()) {
-			continue
-		}
-		r.picked = append(r.picked, picked{g, e})
-		if r.bytes += e.bytes(); r.full() {
-			r.batch.More = true
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// next steps over the earlier of the events at which the cursors stand.
-func next(cursors *[2]cursor) (*group, *event, bool) {
-	g, e, ok := cursors[lifecycle].at()
-	other, o, also := cursors[renewals].at()
-	which := lifecycle
-	if also && (!ok || place{other.index, o.order}.before(place{g.index, e.order})) {
-		which, g, e, ok = renewals, other, o, true
-	}
-	if ok {
-		cursors[which].step()
-	}
-	return g, e, ok
-}
-
-func (r *reading) good() bool { return len(r.picked) >= goodEvents || r.bytes >= goodBytes }
-func (r *reading) full() bool { return len(r.picked) >= fullEvents || r.bytes >= fullBytes }
-
-// waitLocked has w woken by what comes next for it, now that it has read everything.
-func (w *Watcher) waitLocked() {
-	f := w.feed
-	if w.place.before(f.tail) {
-		w.place = f.tail
-	}
-	select { // what woke it before has been read
-	case <-w.ready:
-	default:
-	}
-	if f.head.Index < f.tail.index {
-		f.watching.partial.wait(w)
-		return
-	}
-	w.join.wait(w)
-}
-
-// upToHeadLocked closes the batch of a watcher that has read everything.
-func (r *reading) upToHeadLocked() error {
-	w, f := r.watcher, r.watcher.feed
-	if n := len(r.picked); n > 0 && r.picked[n-1].group.index > f.head.Index {
-		r.batch.More = true
-		return nil
-	}
-	r.batch.Index, r.batch.Now = f.head.Index, f.head.Now
-	if w.place == endOf(w.place.index) { // it may have begun beyond the head
-		r.batch.Index = max(r.batch.Index, w.place.index)
-	}
-	return nil
-}
-
-// upTo closes the batch at the end of an entry.
-func (r *reading) upTo(index uint64) error {
-	r.batch.Index, r.batch.Now = index, r.now
-	return nil
 }
