@@ -3,6 +3,7 @@ package fsm
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 )
 
 // Digest is a digest of the whole state as it is after the log entry at Index. Two
@@ -69,17 +70,16 @@ func (m meta) digest() Digest {
 
 // marks are the digests that are kept, ascending: of the latest entries, so that
 // nodes that are a little apart have some in common, and of those at multiples of
-// digestInterval. Never changed once made.
+// digestInterval.
 type marks []Digest
 
-// with returns m and d, without what is not kept any more.
-func (m marks) with(d Digest) marks {
-	kept := make(marks, 0, digestsKept+1)
-	for i, old := range m {
-		if old.Index%digestInterval == 0 || i > len(m)-digestsLatest {
-			kept = append(kept, old)
-		}
+// add adds d, in place, and takes out what is not kept any more.
+func (m *marks) add(d Digest) {
+	if n := len(*m) - digestsLatest; n >= 0 && (*m)[n].Index%digestInterval != 0 {
+		*m = slices.Delete(*m, n, n+1)
 	}
-	kept = append(kept, d)
-	return kept[max(0, len(kept)-digestsKept):]
+	*m = append(*m, d)
+	if len(*m) > digestsKept {
+		*m = slices.Delete(*m, 0, len(*m)-digestsKept)
+	}
 }

@@ -4,8 +4,9 @@
 // # What it promises
 //
 // The rules of package lease, decided on the cluster clock that the entries
-// carry. One bbolt transaction holds everything that a batch of entries changes,
-// the applied index included. The core ([FSM.ApplyBatch] is its shell) reads no
+// carry. What the entries do is in memory first, and several batches of them reach the
+// state file in one bbolt transaction, the applied index included; readers see all that
+// was applied. The core ([FSM.ApplyBatch] is its shell) reads no
 // clock, no randomness and no map order; a digest over the whole state, kept
 // incrementally, lets nodes compare themselves at equal indexes.
 //

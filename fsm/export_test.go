@@ -3,8 +3,10 @@ package fsm
 import (
 	"errors"
 	"io"
+	"strings"
 
 	"github.com/leasenode/leasenode/lease"
+	"go.etcd.io/bbolt"
 )
 
 // Reencode returns what an accepted log entry encodes to.
@@ -46,26 +48,49 @@ func ReencodeRecord(key, value string) ([]byte, error) {
 
 // StoredValue returns the value of key's record in the state file.
 func (f *FSM) StoredValue(key string) (value []byte, err error) {
-	s, err := f.use()
+	s, tx, err := f.begin()
 	if err != nil {
 		return nil, err
 	}
 	defer f.leave(s)
-	tx, err := s.db.Begin(false)
-	if err != nil {
-		return nil, err
-	}
 	defer tx.Rollback()
 	return append(value, bucket(tx, recordsBucket).Get([]byte(key))...), nil
 }
 
 // BreakStateFile makes the state file fail whatever is written to it from now on.
-func (f *FSM) BreakStateFile() error { return f.live.db.Close() }
+func (f *FSM) BreakStateFile() error {
+	if err := f.change(f.commitLocked); err != nil {
+		return err
+	}
+	return f.live.db.Close()
+}
+
+// BreakCommit makes the next commit of what was applied fail.
+func (f *FSM) BreakCommit() error {
+	return f.change(func() error {
+		o, err := f.overlay()
+		if err == nil {
+			key := strings.Repeat("k", bbolt.MaxKeySize+1)
+			o.items[key] = &item{key: key, value: []byte("v"), changed: true}
+		}
+		return err
+	})
+}
+
+// Uncommitted returns how many records are not in the state file yet.
+func (f *FSM) Uncommitted() int {
+	f.recent.mu.RLock()
+	defer f.recent.mu.RUnlock()
+	return len(f.recent.values)
+}
 
 // Plant puts a key that nothing has granted, as a restore from a backup might
 // have, with one grant in its history.
 func (f *FSM) Plant(record lease.Record, grantedAt uint64) error {
-	p := *f.published.Load()
+	if err := f.change(f.commitLocked); err != nil {
+		return err
+	}
+	m := f.recent.clock()
 	tx, err := f.live.db.Begin(true)
 	if err != nil {
 		return err
@@ -75,12 +100,12 @@ func (f *FSM) Plant(record lease.Record, grantedAt uint64) error {
 	s.history = []operation{{op: lease.OpAcquire, position: Position{Index: grantedAt}, epoch: record.Epoch, owner: record.Owner}}
 	value := appendRecord(nil, s)
 	hash, _ := recordHash(nil, record.Key, value)
-	p.meta.sum.add(hash)
-	p.meta.keys++
-	if err := errors.Join(bucket(tx, recordsBucket).Put([]byte(record.Key), value), putMeta(tx, p.meta), tx.Commit()); err != nil {
+	m.sum.add(hash)
+	m.keys++
+	if err := errors.Join(bucket(tx, recordsBucket).Put([]byte(record.Key), value), putMeta(tx, m), tx.Commit()); err != nil {
 		return err
 	}
-	f.published.Store(&p)
+	f.recent.publish(m, batch{})
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -24,8 +23,8 @@ type Config struct {
 	// Logger may be nil.
 	Logger hclog.Logger
 	// OnFailure is called once, with the first error that must stop the node, on the
-	// goroutine that applies entries, before they are answered: it must not wait for
-	// raft. May be nil.
+	// goroutine that has met it: that of a reader, or the one that applies entries, before
+	// they are answered. It must not wait for raft. May be nil.
 	OnFailure func(error)
 	// Feed bounds what is kept for watchers.
 	Feed feed.Bounds
@@ -42,6 +41,9 @@ type FSM struct {
 	// writing is held by whatever changes the state.
 	writing sync.Mutex
 	files   int // state files made so far; guarded by writing
+	// over has what was applied and is not in the state file yet; nil if nothing.
+	// Guarded by writing.
+	over *overlay
 	// failed is the error that latched the FSM; written under writing.
 	failed atomic.Pointer[error]
 
@@ -49,15 +51,9 @@ type FSM struct {
 	swapping sync.RWMutex
 	live     *store
 
-	published atomic.Pointer[published]
+	recent recent
 
 	feed *feed.Feed
-}
-
-// published is what is known of the state without reading it.
-type published struct {
-	meta  meta
-	marks marks
 }
 
 var _ raft.BatchingFSM = (*FSM)(nil)
@@ -87,7 +83,7 @@ func Open(config Config) (*FSM, error) {
 	if f.live, err = f.createStore(); err != nil {
 		return nil, err
 	}
-	f.published.Store(&published{})
+	f.recent.values = map[string][]byte{}
 	f.feed = feed.Open(feedState{f}, config.Feed)
 	return f, nil
 }
@@ -107,17 +103,25 @@ func (f *FSM) Close() error {
 	f.feed.Close()
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	return f.swap(nil, f.published.Load())
+	return f.letGo(f.swap(nil))
 }
 
-// swap makes next the state in use and p what is published of it, and lets go of
-// the one before.
-func (f *FSM) swap(next *store, p *published) error {
+// swap makes next the state in use, and returns the one before.
+func (f *FSM) swap(next *store) *store {
 	f.swapping.Lock()
+	defer f.swapping.Unlock()
 	old := f.live
 	f.live = next
-	f.published.Store(p)
-	f.swapping.Unlock()
+	return old
+}
+
+// letGo lets go of the state that was in use, nil for none, and of what was to be
+// written to it. The caller holds writing.
+func (f *FSM) letGo(old *store) error {
+	if f.over != nil {
+		f.over.abandon()
+		f.over = nil
+	}
 	if old == nil {
 		return nil
 	}
@@ -144,28 +148,40 @@ func (f *FSM) Apply(log *raft.Log) any { return f.ApplyBatch([]*raft.Log{log})[0
 //
 // On the first error that must stop the node, the entries before it are applied
 // and answered, nothing of it is, and from then on every entry is answered with
-// that error. If the local state file fails, nothing of the whole call is applied.
+// that error. If the local state file fails, nothing of the whole call is answered.
 // What comes after [FSM.Close] is answered with [ErrClosed].
+//
+// The state file gets what was applied now and then, and before it is read as a whole.
 func (f *FSM) ApplyBatch(logs []*raft.Log) []any {
-	f.writing.Lock()
-	err := f.failure()
 	var responses []any
-	latched := false
-	if err == nil {
-		responses, err = f.applyBatch(logs)
-		if latched = err != nil && !errors.Is(err, ErrClosed); latched {
-			f.failed.Store(&err)
+	err := f.change(func() (err error) {
+		if err = f.failure(); err == nil {
+			responses, err = f.applyBatch(logs)
 		}
-	}
-	f.writing.Unlock()
+		return err
+	})
 	for len(responses) < len(logs) {
 		responses = append(responses, err)
 	}
+	return responses
+}
+
+// change calls do, which may change the state file, with writing held. The first error
+// latches the FSM.
+func (f *FSM) change(do func() error) error {
+	f.writing.Lock()
+	before := f.failure()
+	err := do()
+	latched := err != nil && before == nil && !errors.Is(err, ErrClosed)
+	if latched {
+		f.failed.Store(&err)
+	}
+	f.writing.Unlock()
 	if latched {
 		f.logger.Error("the state machine has stopped, and with it this node", "error", err)
 		f.onFailure(err)
 	}
-	return responses
+	return err
 }
 
 // failure returns the error that latched the FSM, or nil.
@@ -179,18 +195,11 @@ func (f *FSM) failure() error {
 // applyBatch returns the responses to the entries that were applied, and why it
 // stopped at the one after them.
 func (f *FSM) applyBatch(logs []*raft.Log) ([]any, error) {
-	s, err := f.use()
+	o, err := f.overlay()
 	if err != nil {
 		return nil, err
 	}
-	defer f.leave(s)
-	tx, err := s.db.Begin(true)
-	if err != nil {
-		return nil, fmt.Errorf("beginning a transaction: %w", err)
-	}
-	defer tx.Rollback() //nolint:errcheck // after Commit it has nothing to do
-	p := f.published.Load()
-	o := newOverlay(tx, p.meta, p.marks)
+	o.begin()
 	responses := make([]any, 0, len(logs))
 	var stop error
 	for _, log := range logs {
@@ -204,12 +213,49 @@ func (f *FSM) applyBatch(logs []*raft.Log) ([]any, error) {
 	if o.damaged || len(responses) == 0 {
 		return nil, stop
 	}
-	if err := o.finish(); err != nil {
+	f.recent.publish(o.meta, o.batch)
+	f.feed.Add(o.happened)
+	if o.full() {
+		if err := f.commitLocked(); err != nil {
+			return nil, err
+		}
+	}
+	return responses, stop
+}
+
+// overlay returns the open overlay, or a new one. The caller holds writing.
+func (f *FSM) overlay() (*overlay, error) {
+	if f.over != nil {
+		return f.over, nil
+	}
+	s, err := f.use()
+	if err != nil {
 		return nil, err
 	}
-	f.published.Store(&published{meta: o.meta, marks: o.marks})
-	f.feed.Add(o.happened)
-	return responses, stop
+	defer f.leave(s)
+	tx, err := s.db.Begin(true)
+	if err != nil {
+		return nil, fmt.Errorf("beginning a transaction: %w", err)
+	}
+	f.over = newOverlay(tx, f.recent.clock())
+	return f.over, nil
+}
+
+// commitLocked brings what was applied into the state file. The caller holds writing.
+func (f *FSM) commitLocked() error {
+	o := f.over
+	if o == nil {
+		return nil
+	}
+	if err := f.failure(); err != nil {
+		return err // what o has may be by half, and the state file has not all that was answered
+	}
+	if err := o.commit(); err != nil {
+		return err
+	}
+	f.over = nil
+	f.recent.committed()
+	return nil
 }
 
 // leave ends a use of s. That a file which nobody uses any more cannot be closed
@@ -223,19 +269,19 @@ func (f *FSM) leave(s *store) {
 // Clock returns the cluster clock and the latest lease_until ever set, as of the
 // last entry applied. It is cheap.
 func (f *FSM) Clock() (now, latestEnd lease.Instant) {
-	m := f.published.Load().meta
+	m := f.recent.clock()
 	return m.now, m.latestEnd
 }
 
 // AppliedIndex returns the index of the last log entry that is applied and visible
 // to views. Entries that raft keeps to itself (no-ops, barriers) are not counted
 // until one that it does not follows.
-func (f *FSM) AppliedIndex() uint64 { return f.published.Load().meta.index }
+func (f *FSM) AppliedIndex() uint64 { return f.recent.clock().index }
 
 // Keys returns the number of records.
-func (f *FSM) Keys() uint64 { return f.published.Load().meta.keys }
+func (f *FSM) Keys() uint64 { return f.recent.clock().keys }
 
 // Digests returns digests of the state after recent entries, ascending: after each of
 // the last 16, and after those at indexes that are multiples of 64, at most 64 in
 // all. None is known of the time before a start or a restore.
-func (f *FSM) Digests() []Digest { return slices.Clone(f.published.Load().marks) }
+func (f *FSM) Digests() []Digest { return f.recent.digests() }

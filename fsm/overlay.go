@@ -12,43 +12,75 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// overlay is one write transaction: what the entries applied so far have changed,
-// over the state file. Records are written once, at the end and in key order,
-// however often they change. Invariant: it has whole entries only.
+// overlay is one write transaction, open over several calls of [FSM.ApplyBatch]: what
+// the entries applied so far have changed, over the state file. Records are written
+// once, at the end and in key order, however often they change: a transaction's own
+// cost is many times that of one record. Invariant: it has whole entries only.
 type overlay struct {
 	tx      *bbolt.Tx
 	stored  *bbolt.Bucket
 	indexes [2]*bbolt.Bucket
 	items   map[string]*item
+	// bytes is how much memory the items keep alive, about: their texts are parts of the
+	// entries.
+	bytes int
 	// unsettled are the items that have changed since the sum was last right.
 	unsettled []*item
 	meta      meta
-	marks     marks
 	buffer    []byte
-	// happened is what the entries did, for the feed.
-	happened []feed.Entry
+	batch
 	// damaged says that an entry was carried out by half: nothing may be committed.
 	damaged bool
+}
+
+// batch is what one call of [FSM.ApplyBatch] has done.
+type batch struct {
+	changed []*item
+	digests []Digest
+	// happened is for the feed.
+	happened []feed.Entry
 }
 
 // item is a record that the transaction has read.
 type item struct {
 	key     string
 	current *stored // nil if the key was never granted
-	// value is what meta's sum counts of it; empty if nothing.
+	// value is what meta's sum counts of it; nil if nothing. hash is that of value, once
+	// it is hashed. A value is not written to once it is made.
 	value   []byte
+	hash    lanes
+	hashed  bool
 	changed bool // ever
+	listed  bool // is in changed of the batch
 	waiting bool // is in unsettled
 }
 
-func newOverlay(tx *bbolt.Tx, m meta, kept marks) *overlay {
-	o := &overlay{tx: tx, stored: bucket(tx, recordsBucket), items: map[string]*item{}, meta: m, marks: kept}
+const (
+	// maxOverlayItems and maxOverlayBytes are with how much an overlay is committed. Larger
+	// ones would save little more, and hold up the entry after them for longer.
+	maxOverlayItems = 1024
+	maxOverlayBytes = 8 << 20
+)
+
+func newOverlay(tx *bbolt.Tx, m meta) *overlay {
+	o := &overlay{tx: tx, stored: bucket(tx, recordsBucket), items: map[string]*item{}, meta: m}
 	for which := range o.indexes {
 		o.indexes[which] = bucket(tx, indexBucket(which))
 		// Only its right edge is written.
 		o.indexes[which].FillPercent = 0.95
 	}
 	return o
+}
+
+// full reports whether it is time to commit.
+func (o *overlay) full() bool { return len(o.items) >= maxOverlayItems || o.bytes >= maxOverlayBytes }
+
+// begin begins a batch.
+func (o *overlay) begin() {
+	for _, it := range o.changed {
+		it.listed = false
+	}
+	o.batch = batch{changed: o.changed[:0], digests: o.digests[:0]}
 }
 
 // record implements records.
@@ -71,6 +103,7 @@ func (o *overlay) item(key string) (*item, error) {
 			return nil, err
 		}
 	}
+	o.bytes += len(key) + 2*len(it.value)
 	o.items[key] = it
 	return it, nil
 }
@@ -118,6 +151,7 @@ func (o *overlay) apply(log *raft.Log) (any, error) {
 // file.
 func (o *overlay) carryOut(e effects, size int) error {
 	o.meta = e.meta
+	o.bytes += size
 	entry := told(e, size)
 	var references [2][]reference
 	for i, c := range e.changes {
@@ -132,6 +166,10 @@ func (o *overlay) carryOut(e effects, size int) error {
 		// The texts of both are parts of the entry and of the value before it.
 		entry.Bytes += len(it.value)
 		it.current, it.changed = c.after, true
+		if !it.listed {
+			it.listed = true
+			o.changed = append(o.changed, it)
+		}
 		if !it.waiting {
 			it.waiting = true
 			o.unsettled = append(o.unsettled, it)
@@ -188,28 +226,31 @@ func (o *overlay) refer(which int, references []reference) error {
 // must not depend on how entries are batched.
 func (o *overlay) mark() {
 	o.settle()
-	o.marks = o.marks.with(o.meta.digest())
+	o.digests = append(o.digests, o.meta.digest())
 }
 
 // settle makes the sum that of the current records.
 func (o *overlay) settle() {
-	var hash lanes
 	for _, it := range o.unsettled {
 		if it.value != nil {
-			hash, o.buffer = recordHash(o.buffer, it.key, it.value)
-			o.meta.sum.subtract(hash)
+			if !it.hashed {
+				it.hash, o.buffer = recordHash(o.buffer, it.key, it.value)
+			}
+			o.meta.sum.subtract(it.hash)
 		}
+		o.bytes -= len(it.value)
 		it.value = appendRecord(make([]byte, 0, len(it.value)+64), it.current)
-		it.waiting = false
-		hash, o.buffer = recordHash(o.buffer, it.key, it.value)
-		o.meta.sum.add(hash)
+		o.bytes += len(it.value)
+		it.hash, o.buffer = recordHash(o.buffer, it.key, it.value)
+		it.hashed, it.waiting = true, false
+		o.meta.sum.add(it.hash)
 	}
 	o.unsettled = o.unsettled[:0]
 }
 
-// finish writes everything and commits.
-func (o *overlay) finish() error {
-	var changed []*item
+// commit writes everything and ends the transaction.
+func (o *overlay) commit() error {
+	changed := make([]*item, 0, len(o.items))
 	for _, it := range o.items {
 		if it.changed {
 			changed = append(changed, it)
@@ -228,4 +269,9 @@ func (o *overlay) finish() error {
 		return fmt.Errorf("committing up to log index %d: %w", o.meta.index, err)
 	}
 	return nil
+}
+
+// abandon ends the transaction with nothing done. After commit it does nothing.
+func (o *overlay) abandon() {
+	_ = o.tx.Rollback() // fails only if it was ended before
 }

@@ -39,8 +39,9 @@ func (f *FSM) restore(source io.Reader) error {
 		f.leave(next)
 		return fmt.Errorf("restoring a snapshot: %w", err)
 	}
-	p := &published{meta: m, marks: marks{m.digest()}}
-	if err := f.swap(next, p); err != nil {
+	var old *store
+	f.recent.replaced(m, func() { old = f.swap(next) })
+	if err := f.letGo(old); err != nil {
 		f.logger.Warn("an old state file is left behind", "error", err)
 	}
 	f.feed.Reset()

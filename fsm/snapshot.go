@@ -52,14 +52,9 @@ func (f *FSM) Snapshot() (raft.FSMSnapshot, error) {
 	if err := f.failure(); err != nil {
 		return nil, err
 	}
-	s, err := f.use()
+	s, tx, err := f.begin()
 	if err != nil {
-		return nil, err
-	}
-	tx, err := s.db.Begin(false)
-	if err != nil {
-		f.leave(s)
-		return nil, fmt.Errorf("beginning a transaction for a snapshot: %w", err)
+		return nil, fmt.Errorf("beginning a snapshot: %w", err)
 	}
 	return &snapshot{tx: tx, done: func() { f.leave(s) }}, nil
 }

@@ -14,6 +14,9 @@ const (
 
 // Overwrite puts value in the place of what bucket has for key, nil for nothing.
 func (f *FSM) Overwrite(name, key string, value []byte) error {
+	if err := f.change(f.commitLocked); err != nil {
+		return err
+	}
 	tx, err := f.live.db.Begin(true)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/leasenode/leasenode/lease"
 	"go.etcd.io/bbolt"
@@ -46,35 +47,59 @@ type ListView struct {
 	More bool
 }
 
-// read runs view in a read transaction. The views hold it for a page, never while
-// somebody else is waited for.
+// read brings what was applied into the state file and runs view in a read transaction.
+// The views hold it for a page, never while somebody else is waited for.
 func (f *FSM) read(view func(tx *bbolt.Tx, m meta) error) error {
-	s, err := f.use()
+	s, tx, err := f.begin()
 	if err != nil {
 		return err
 	}
 	defer f.leave(s)
-	return s.db.View(func(tx *bbolt.Tx) error {
-		m, err := readMeta(tx)
-		if err != nil {
+	defer func() { _ = tx.Rollback() }() // fails only if it was ended before
+	m, err := readMeta(tx)
+	if err != nil {
+		return err
+	}
+	return view(tx, m)
+}
+
+// begin begins a read transaction that sees everything that was applied. The caller has
+// to end it, and then to leave the store.
+func (f *FSM) begin() (s *store, tx *bbolt.Tx, err error) {
+	var failed error
+	err = f.change(func() error {
+		if err := f.commitLocked(); err != nil {
 			return err
 		}
-		return view(tx, m)
+		if s, failed = f.use(); failed == nil {
+			tx, failed = s.db.Begin(false)
+		}
+		return nil
 	})
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case failed != nil && s != nil:
+		f.leave(s)
+		return nil, nil, fmt.Errorf("beginning a transaction: %w", failed)
+	case failed != nil:
+		return nil, nil, failed
+	default:
+		return s, tx, nil
+	}
 }
 
 // Get returns the record of key, which may be any text. Errors: [ErrClosed],
 // [*CorruptStateError].
 func (f *FSM) Get(key string) (View, error) {
 	view := View{Record: lease.Record{Key: key}}
-	err := f.read(func(tx *bbolt.Tx, m meta) error {
-		view.Now = m.now
-		value := bucket(tx, recordsBucket).Get([]byte(key))
+	m, err := f.lookUp([]string{key}, func(_ int, value []byte) error {
 		if value == nil {
 			return nil
 		}
 		return decodeReadable(&view.Record, string(value))
 	})
+	view.Now = m.now
 	return view, err
 }
 

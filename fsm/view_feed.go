@@ -35,18 +35,12 @@ func (s feedState) Leases(yield func(key string, end lease.Instant)) (index uint
 // Records implements [feed.State].
 func (s feedState) Records(keys []string) (records []lease.Record, index uint64, err error) {
 	records = make([]lease.Record, len(keys))
-	err = s.fsm.read(func(tx *bbolt.Tx, m meta) error {
-		index = m.index
-		from := bucket(tx, recordsBucket)
-		for i, key := range keys {
-			records[i].Key = key
-			if value := from.Get([]byte(key)); value != nil {
-				if err := decodeReadable(&records[i], string(value)); err != nil {
-					return err
-				}
-			}
+	m, err := s.fsm.lookUp(keys, func(i int, value []byte) error {
+		records[i].Key = keys[i]
+		if value == nil {
+			return nil
 		}
-		return nil
+		return decodeReadable(&records[i], string(value))
 	})
-	return records, index, err
+	return records, m.index, err
 }
