@@ -104,7 +104,7 @@ var caughtBy = map[string][]string{
 	faulty.DropsUnnoticed:  {"stale-reads"},
 	faulty.EarlyAck:        {"linearizable"},
 	faulty.ForgetsRequests: {"linearizable"},
-	faulty.FloorBack:       {"floor"},
+	faulty.FloorBack:       {"floor", "acknowledged"},
 	faulty.DoubleGrant:     {"exclusion"},
 	faulty.LosesEvents:     {"watched"},
 	faulty.RepeatsEvents:   {"watched"},

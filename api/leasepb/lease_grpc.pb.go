@@ -86,7 +86,8 @@ type LeaseServiceClient interface {
 	// and is answered when the key is granted to it, or with LEASE_HELD and its place
 	// when wait_ms is over. A wait is a row of such polls with one request_id, which
 	// keeps the place: send the next before the one before is over, at least four in a
-	// ttl. It replaces the one before, which is answered at once. The lease is counted
+	// ttl. It replaces those with no larger waited_ms, which are answered at once; one that
+	// comes late stays in reserve behind the newest. The lease is counted
 	// from the sending of the poll that was answered with it, never of another. Whoever
 	// has no poll with the leader when the key becomes free is passed over, and loses
 	// the place after another wait_ms. A poll that is cancelled leaves the line at once.
@@ -257,7 +258,8 @@ type LeaseServiceServer interface {
 	// and is answered when the key is granted to it, or with LEASE_HELD and its place
 	// when wait_ms is over. A wait is a row of such polls with one request_id, which
 	// keeps the place: send the next before the one before is over, at least four in a
-	// ttl. It replaces the one before, which is answered at once. The lease is counted
+	// ttl. It replaces those with no larger waited_ms, which are answered at once; one that
+	// comes late stays in reserve behind the newest. The lease is counted
 	// from the sending of the poll that was answered with it, never of another. Whoever
 	// has no poll with the leader when the key becomes free is passed over, and loses
 	// the place after another wait_ms. A poll that is cancelled leaves the line at once.

@@ -40,7 +40,7 @@ func TestMemoryOfUnreadWatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	fill(t, client, leases)
+	acquireMany(t, client, leases)
 	t.Logf("%d leases: %d MiB", leases, p.settled())
 	for _, watches := range []int{400, 2000} {
 		stop := p.unread(watches, &leasepb.WatchRequest{Sync: true})
@@ -147,7 +147,7 @@ func (p *process) unread(watches int, req *leasepb.WatchRequest) (stop func()) {
 
 func keyOf(n int) string { return fmt.Sprintf("tenant/%08d", n) }
 
-func fill(t *testing.T, client *holder.Client, leases int) {
+func acquireMany(t *testing.T, client *holder.Client, leases int) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var next atomic.Int64

@@ -223,6 +223,21 @@ func (r *runner) digests(ctx context.Context) {
 func (r *runner) end() error {
 	ctx, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
+	// The records first: what a holder does in between is in the history then.
+	var records []lease.Record
+	for token := ""; ; {
+		page, err := r.client.List(ctx, lease.ListRequest{PageToken: token})
+		if err != nil {
+			return fmt.Errorf("list the cluster's records: %w", err)
+		}
+		for _, answer := range page.Answers {
+			records = append(records, answer.Record)
+		}
+		if token = page.NextPageToken; token == "" {
+			break
+		}
+	}
+	r.recorder.SetRecords(records)
 	var stored []lease.Entry
 	for token := ""; ; {
 		page, err := r.client.History(ctx, lease.HistoryRequest{PageToken: token})
@@ -238,20 +253,6 @@ func (r *runner) end() error {
 		r.last = max(r.last, e.Index)
 	}
 	r.recorder.SetStored(stored)
-	var records []lease.Record
-	for token := ""; ; {
-		page, err := r.client.List(ctx, lease.ListRequest{PageToken: token})
-		if err != nil {
-			return fmt.Errorf("list the cluster's records: %w", err)
-		}
-		for _, answer := range page.Answers {
-			records = append(records, answer.Record)
-		}
-		if token = page.NextPageToken; token == "" {
-			break
-		}
-	}
-	r.recorder.SetRecords(records)
 	r.digests(ctx)
 	return nil
 }
