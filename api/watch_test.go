@@ -203,7 +203,9 @@ func TestWhoDoesNotReadIsCutOff(t *testing.T) {
 			}
 			grown := int64(liveHeap()) - int64(before)
 			t.Logf("after %d MB of events that 20 watchers have not read, the heap has %d MB more", c.entries*4/1000, grown>>20)
-			if grown > 100<<20 { // a queue for each would take 20 times what was told
+			// What is kept once and the room for messages are some 90 MB, and this process has
+			// the clients, too. A queue for each would take 20 times what was told.
+			if grown > 200<<20 {
 				t.Error("that is more than what is kept and what is on its way")
 			}
 			for _, stream := range streams {
