@@ -247,10 +247,11 @@ func (f *FSM) commitLocked() error {
 	if o == nil {
 		return nil
 	}
-	if err := f.failure(); err != nil {
-		return err // what o has may be by half, and the state file has not all that was answered
+	if o.damaged { // and the state file has not all that was answered
+		return f.failure()
 	}
 	if err := o.commit(); err != nil {
+		o.damaged = true
 		return err
 	}
 	f.over = nil

@@ -29,7 +29,8 @@ type overlay struct {
 	meta      meta
 	buffer    []byte
 	batch
-	// damaged says that an entry was carried out by half: nothing may be committed.
+	// damaged says that an entry was carried out by half, or a commit was: nothing may be
+	// committed any more.
 	damaged bool
 }
 

@@ -185,3 +185,14 @@ func TestClosingLetsGoOfWhatIsNotCommitted(t *testing.T) {
 		t.Errorf("a get after closing: %v", err)
 	}
 }
+
+func TestWhatCameBeforeAnEntryThatIsNotUnderstoodCanBeRead(t *testing.T) {
+	m := openMachine(t, fsm.Settings{})
+	m.do(acquire("a", "x", "", time.Minute))
+	m.log([]byte("of a newer version"))
+	checkLatched(t, m, nil)
+	census, err := m.Verify()
+	if err != nil || census.Keys != 1 {
+		t.Errorf("verified %+v, %v", census, err)
+	}
+}
