@@ -93,7 +93,13 @@ type Node struct {
 	lines   *lines
 	// spill is what is planned and waits for the next entry; packLoop's alone.
 	spill []*item
-	reads *readers
+	// latest is how many items the latest entry has; packLoop's alone.
+	latest int
+	// inFlight is how many entries are on their way, and settled tells packLoop that one is
+	// not any more.
+	inFlight atomic.Int32
+	settled  chan struct{}
+	reads    *readers
 
 	ctx     context.Context
 	stop    context.CancelFunc
@@ -116,7 +122,7 @@ type Node struct {
 func Open(cfg Config) (*Node, error) {
 	n := &Node{
 		cfg: cfg, witness: newWitness(cfg.Transport, cfg.Abstain), queue: newQueue(), reads: newReaders(),
-		reopen: make(chan struct{}, 1), turned: make(chan struct{}, 1),
+		reopen: make(chan struct{}, 1), turned: make(chan struct{}, 1), settled: make(chan struct{}, 1),
 	}
 	n.ctx, n.stop = context.WithCancel(context.Background())
 	n.lines = newLines(n.ctx, n.queue, cfg.Metrics)

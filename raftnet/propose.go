@@ -12,8 +12,10 @@ import (
 	"github.com/leasenode/leasenode/lease"
 )
 
-// inFlightEntries is how many entries may be on their way at once. While they are,
-// what comes waits and is packed into the next: few fuller entries beat many.
+// inFlightEntries is how many entries may be on their way at once. What comes meanwhile
+// is packed into the next: few fuller entries beat many, since an entry costs each node
+// as much as tens of mutations. So a second one is sent only if it has as much as the
+// first; else it would take the company that it has a moment later.
 const inFlightEntries = 2
 
 // Propose has mutations, which the caller has validated, put into the log and
@@ -79,13 +81,13 @@ func (n *Node) notLeader() error {
 
 // packLoop packs what waits into entries and proposes them.
 func (n *Node) packLoop() {
-	slots := make(chan struct{}, inFlightEntries)
 	var patient <-chan time.Time
 	for {
 		select {
 		case <-n.ctx.Done():
 			return
 		case <-n.queue.added:
+		case <-n.settled:
 		case <-n.turned:
 		case <-patient:
 		}
@@ -108,23 +110,31 @@ func (n *Node) packLoop() {
 				signal(n.reopen)
 				break
 			}
-			select {
-			case <-n.ctx.Done():
-				return
-			case slots <- struct{}{}:
+			if !n.mayFollow() {
+				break // until more is added or something is settled
 			}
-			n.proposeEntry(func() { <-slots })
+			n.proposeEntry()
 		}
 	}
 }
 
-// proposeEntry packs one entry and hands it to raft. done is called when its outcome
-// is known, or never will be.
-func (n *Node) proposeEntry(done func()) {
+// mayFollow tells whether what waits may go while what is on its way is.
+func (n *Node) mayFollow() bool {
+	switch n.inFlight.Load() {
+	case 0:
+		return true
+	case inFlightEntries:
+		return false
+	default:
+		return len(n.spill) > 0 || n.queue.length() >= n.latest
+	}
+}
+
+// proposeEntry packs one entry and hands it to raft.
+func (n *Node) proposeEntry() {
 	items := n.nextItems()
 	r := n.current()
 	if len(items) == 0 || r == nil {
-		done()
 		finishAll(items, n.notLeader())
 		return
 	}
@@ -140,8 +150,13 @@ func (n *Node) proposeEntry(done func()) {
 	number := n.entries.Add(1)
 	began := n.cfg.Clock.Monotonic()
 	future := n.raft.Apply(fsm.EncodeBatch(stamp, bodies), enqueueTimeout)
+	n.latest = len(items)
+	n.inFlight.Add(1)
 	n.joined.Go(func() {
-		defer done()
+		defer func() {
+			n.inFlight.Add(-1)
+			signal(n.settled)
+		}()
 		n.settle(number, items, future)
 		n.cfg.Metrics.entry(len(bodies), n.cfg.Clock.Monotonic()-began)
 	})

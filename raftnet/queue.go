@@ -162,6 +162,13 @@ func (q *queue) take(most int) []*item {
 	return taken
 }
 
+// length returns how many items wait.
+func (q *queue) length() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.items)
+}
+
 // failAll ends everything that waits, as certainly not done.
 func (q *queue) failAll(err error) {
 	q.mu.Lock()
