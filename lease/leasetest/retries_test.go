@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,13 +18,12 @@ import (
 type triesAgain struct {
 	lease.Store
 	lost  func(mutation int) bool // counted from 1
-	count int
+	count atomic.Int64
 }
 
 // again does what do does, and again if the answer to that is lost.
 func again[T any](s *triesAgain, do func() (T, error)) (T, error) {
-	s.count++
-	if s.lost(s.count) {
+	if s.lost(int(s.count.Add(1))) {
 		_, _ = do()
 	}
 	return do()
