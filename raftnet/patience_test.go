@@ -12,9 +12,7 @@ import (
 func TestWhoQueuesAgainTravelsAlong(t *testing.T) {
 	inLine(t, 3, func(t *testing.T, c *cluster, l *member) {
 		a, b := l.poll("a", 10*time.Second, 0), l.poll("b", 10*time.Second, 0)
-		// Not at the instant at which the leader looks again whether the lease is over, every
-		// 100 ms: just after the release it would be, and that is tried with an entry.
-		time.Sleep(550 * time.Millisecond)
+		time.Sleep(time.Second)
 		before := l.fsm.AppliedIndex()
 		l.must(t, release("holder", 1))
 		a.granted(t, "a", 2)
