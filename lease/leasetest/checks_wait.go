@@ -139,6 +139,7 @@ func (w *inLine) goesOn() {
 }
 
 func waitsInOrder(t *trial) {
+	t.inTime()
 	a := t.claimant("a")
 	a.granted(1)
 	b, c, d := t.claimant("b").waits(longWait), t.claimant("c").waits(longWait), t.claimant("d").waits(longWait)
@@ -158,6 +159,7 @@ func waitsInOrder(t *trial) {
 }
 
 func plainDoesNotOvertake(t *trial) {
+	t.inTime()
 	a, x := t.claimant("a"), t.claimant("x")
 	a.granted(1)
 	b, c := t.claimant("b").waits(longWait), t.claimant("c").waits(longWait)
@@ -171,6 +173,7 @@ func plainDoesNotOvertake(t *trial) {
 }
 
 func handedOverAtTheEnd(t *trial) {
+	t.inTime()
 	t.claimant("a").granted(1)
 	b, c := t.claimant("b").waits(longWait), t.claimant("c").waits(longWait)
 	t.advance(ttl - time.Millisecond)
@@ -181,6 +184,7 @@ func handedOverAtTheEnd(t *trial) {
 }
 
 func leavesTheLine(t *trial) {
+	t.inTime()
 	a := t.claimant("a")
 	a.granted(1)
 	b, c := t.claimant("b").waits(longWait), t.claimant("c").waits(longWait)
@@ -195,6 +199,7 @@ func leavesTheLine(t *trial) {
 }
 
 func waitIsOver(t *trial) {
+	t.inTime()
 	t.claimant("a").granted(1)
 	b := t.claimant("b").waits(longWait)
 	held := t.claimant("c").waits(100 * time.Millisecond).refused()
@@ -204,6 +209,7 @@ func waitIsOver(t *trial) {
 }
 
 func keepsItsPlace(t *trial) {
+	t.inTime()
 	a := t.claimant("a")
 	a.granted(1)
 	b := t.claimant("b").attempt("attempt of b")
@@ -217,6 +223,7 @@ func keepsItsPlace(t *trial) {
 }
 
 func handsOverTo(t *trial) {
+	t.inTime()
 	a := t.claimant("a")
 	a.granted(1)
 	release := func(owner string) (lease.Answer, error) {

@@ -24,6 +24,8 @@ type trial struct {
 	atEnd   []func() // what ends what the check has left going on
 	// repeated says that every fault is what a call comes to that was tried again.
 	repeated bool
+	// polled says that any fault may come of a wait whose polls were late.
+	polled bool
 }
 
 // errStopped stands for what a trial that has failed did not ask any more.
@@ -41,6 +43,10 @@ func (t *trial) failf(format string, args ...any) {
 	}
 	t.err = fmt.Errorf("%w; steps: %s", fmt.Errorf(format, args...), strings.Join(steps, ", "))
 }
+
+// inTime says that what follows hangs from waits whose polls come in time. Over a way they
+// may not, however well the store keeps the line: it passes over who has no poll with it.
+func (t *trial) inTime() { t.polled = t.subject.Retries }
 
 // repeatedf records a fault that may only come from a call that was tried again on the
 // way, if the subject does that.
