@@ -43,7 +43,9 @@ func hog(t *testing.T, dir string) (release func()) {
 	return func() { must(t, os.Remove(path)) }
 }
 
-func TestARealDiskThatFillsUp(t *testing.T) {
+func TestARealDiskThatFillsUp(t *testing.T) { onEach(t, testARealDiskThatFillsUp) }
+
+func testARealDiskThatFillsUp(t *testing.T) {
 	dir := smallDisk(t, "size=40m")
 	cfg := config(t, dir)
 	cfg.Free, cfg.Reserve = nil, 2<<20
@@ -119,6 +121,10 @@ func TestARealDiskWithoutALastByte(t *testing.T) {
 
 // Nothing rests on a snapshot until it is finished.
 func TestASnapshotThatDoesNotFitIsGivenUp(t *testing.T) {
+	onEach(t, testASnapshotThatDoesNotFitIsGivenUp)
+}
+
+func testASnapshotThatDoesNotFitIsGivenUp(t *testing.T) {
 	dir := smallDisk(t, "size=8m")
 	cfg := config(t, dir)
 	cfg.Reserve = 1
