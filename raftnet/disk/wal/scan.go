@@ -73,7 +73,8 @@ func (s *scan) take(at end, p partOf, payload []byte, follows link) error {
 		s.torn = nil
 	}
 	first := s.follows.number == 0
-	if first && s.segments[at.segment].number == 1 && p.record != 1 || !first && follows.number != s.follows.number {
+	// A segment without records is never the first one.
+	if first && (at.segment > 0 || s.segments[0].number == 1 && p.record != 1) || !first && follows.number != s.follows.number {
 		s.damagedBlock(at, fmt.Sprintf("it has record %d, and %d would be next", p.record, s.follows.number+1))
 	}
 	if !first && p.record <= s.follows.number {

@@ -1,0 +1,294 @@
+package wal_test
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasenode/leasenode/raftnet/disk/wal"
+)
+
+var errInjected = errors.New("input/output error")
+
+func TestARecordIsOneWriteAndOneSync(t *testing.T) {
+	disk := newMemory()
+	synctest.Test(t, func(t *testing.T) {
+		l, w := create(t, disk)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		clear(disk.count)
+		w.add(t, l, 5000)
+		if disk.count["write"] != 1 || disk.count["sync"] != 1 || len(disk.count) != 3 { // and one read
+			t.Errorf("%v", disk.count)
+		}
+		time.Sleep(time.Second) // the mark
+		synctest.Wait()
+		if disk.count["write"] != 2 || disk.count["sync"] != 2 {
+			t.Errorf("%v", disk.count)
+		}
+		must(t, l.Close())
+	})
+}
+
+// The mark is at most so much behind, however long records go on to come.
+func TestTheMarkFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := newMemory()
+		l, w := create(t, disk)
+		for range 85 { // in one segment
+			w, _ = w.add(t, l, 10)
+			time.Sleep(10 * time.Millisecond)
+		}
+		left := disk.copied()
+		must(t, l.Close())
+		lost := func(records int) *memory {
+			m := newMemory()
+			for name, f := range left.names {
+				m.put(name, f.written)
+			}
+			content := m.names[segment(1)].written
+			end := (1 + len(w)) * sector
+			clear(content[end-records*sector : end])
+			return m
+		}
+		if f, err := w[:len(w)-10].look(lost(10)); err != nil || f.view.Damage != nil {
+			t.Errorf("what was written within 100 ms is said to be missing: %v, %v", f.view.Damage, err)
+		}
+		for _, n := range []int{25, 60, 80} {
+			if f, err := w.look(lost(n)); err != nil || f.view.Damage == nil {
+				t.Errorf("%d lost records are not noticed, %v", n, err)
+			}
+		}
+	})
+}
+
+func TestAfterAFailureNothingIsWritten(t *testing.T) {
+	for _, failing := range []string{"write", "sync"} {
+		synctest.Test(t, func(t *testing.T) {
+			disk := newMemory()
+			l, w := create(t, disk)
+			synctest.Wait()
+			w, _ = w.add(t, l, 100)
+			disk.fail = func(op string) error {
+				if op == failing {
+					return errInjected
+				}
+				return nil
+			}
+			if _, err := l.Append(wal.Vital, []byte("x")); !errors.Is(err, errInjected) {
+				t.Errorf("%v", err)
+			}
+			disk.fail = nil
+			clear(disk.count)
+			if _, err := l.Append(wal.Vital, []byte("x")); !errors.Is(err, errInjected) {
+				t.Errorf("%v", err)
+			}
+			must(t, l.Close())
+			if disk.count["write"] > 0 {
+				t.Errorf("%s: it was written to", failing)
+			}
+		})
+	}
+}
+
+// A mark that cannot be written is a failure of the disk.
+func TestAfterAMarkThatFailsNothingIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := newMemory()
+		l, w := create(t, disk)
+		synctest.Wait()
+		w.add(t, l, 100)
+		disk.fail = func(op string) error {
+			if op == "sync" {
+				return errInjected
+			}
+			return nil
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		disk.fail = nil
+		if _, err := l.Append(wal.Vital, []byte("x")); !errors.Is(err, errInjected) {
+			t.Errorf("%v", err)
+		}
+		must(t, l.Close())
+	})
+}
+
+func TestWhatIsDroppedIsRemovedInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := newMemory()
+		l, w := create(t, disk)
+		var at wal.Position
+		var first wal.Position
+		for at.Segment < 5 {
+			w, at = w.add(t, l, 40_000)
+			if first.Segment == 0 {
+				first = at
+			}
+		}
+		synctest.Wait()
+		before := l.Bytes()
+		l.Drop(4)
+		l.Drop(2) // what was said once holds
+		synctest.Wait()
+		names, err := disk.List()
+		must(t, err)
+		slices.Sort(names)
+		if want := []string{segment(4), segment(5), segment(6), "mark"}; !slices.Equal(names, want) {
+			t.Errorf("there are %v, want %v", names, want)
+		}
+		if freed := before - l.Bytes(); freed != (64+128+256)<<10 {
+			t.Errorf("%d bytes are free", freed)
+		}
+		if _, err := l.Read(first, 10); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("what was dropped is read: %v", err)
+		}
+		l.Drop(99)
+		synctest.Wait()
+		w, _ = w.add(t, l, 10)
+		must(t, l.Close())
+		f, err := w.look(disk)
+		must(t, err)
+		if f.view.Damage != nil || f.last != uint64(len(w)) {
+			t.Errorf("it ends at %d of %d: %v", f.last, len(w), f.view.Damage)
+		}
+	})
+}
+
+func TestSegmentsGrowAndTakeWhatIsLonger(t *testing.T) {
+	disk := newMemory()
+	l, w := create(t, disk)
+	w, _ = w.add(t, l, 20<<20)
+	w, _ = w.add(t, l, 9<<20)
+	w, _ = w.add(t, l, 10)
+	w, _ = w.add(t, l, 64<<10)
+	must(t, l.Close())
+	l, err := w.open(disk)
+	must(t, err)
+	if size := l.Bytes(); size > 60<<20 {
+		t.Errorf("it has %d bytes", size)
+	}
+	must(t, l.Close())
+}
+
+// Where no segment can be made, what grows is refused before anything is touched, votes
+// are written all the same, and all goes on when there is space.
+func TestWithoutSpaceOnlyWhatGrowsIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := newMemory()
+		l, w := create(t, disk)
+		synctest.Wait() // a segment is ready
+		disk.room = 0
+		for {
+			err := l.Room(1000)
+			if errors.Is(err, syscall.ENOSPC) {
+				break
+			}
+			must(t, err)
+			w, _ = w.add(t, l, 1000)
+		}
+		if len(w) < 100 || !errors.Is(l.Room(1000), syscall.ENOSPC) {
+			t.Errorf("%d records had room", len(w))
+		}
+		vote := func() error {
+			p := payload(uint64(len(w)+1), 30)
+			_, err := l.Append(wal.Vital, p)
+			if err == nil {
+				w = append(w[:len(w):len(w)], p)
+			}
+			return err
+		}
+		for range 20 {
+			must(t, vote())
+		}
+		disk.room = 100 << 10 // not enough for a segment as it would be now
+		must(t, l.Room(1000))
+		for range 200 {
+			w, _ = w.add(t, l, 30)
+			must(t, vote())
+			disk.mu.Lock()
+			disk.room = 10 << 20
+			disk.mu.Unlock()
+		}
+		must(t, l.Close())
+		l, err := w.open(disk)
+		must(t, err)
+		must(t, l.Close())
+	})
+}
+
+// Reads run beside writes and removals.
+func TestReadsRunBesideWrites(t *testing.T) {
+	dir := t.TempDir() + "/log"
+	files, err := wal.MakeDir(dir)
+	must(t, err)
+	l, w := create(t, files)
+	type record struct {
+		at   wal.Position
+		text string
+	}
+	var newest atomic.Pointer[record]
+	var readers sync.WaitGroup
+	stop := make(chan struct{})
+	for range 2 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				r := newest.Load()
+				if r == nil {
+					continue
+				}
+				if b, err := l.Read(r.at, len(r.text)); err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && string(b) != r.text {
+					t.Errorf("%q is read as %q, %v", r.text, b, err)
+					return
+				}
+			}
+		})
+	}
+	for range 60 {
+		var at wal.Position
+		w, at = w.add(t, l, 7000)
+		newest.Store(&record{at, string(w[len(w)-1])})
+		l.Drop(at.Segment)
+	}
+	close(stop)
+	readers.Wait()
+	must(t, l.Close())
+}
+
+func TestOneProcessHasTheLog(t *testing.T) {
+	dir := t.TempDir() + "/log"
+	made, err := wal.MakeDir(dir)
+	must(t, err)
+	must(t, wal.Create(made, []byte("first")))
+	writer, err := wal.OpenDir(dir)
+	must(t, err)
+	if _, err := wal.OpenDir(dir); !errors.Is(err, wal.ErrInUse) {
+		t.Errorf("it is opened twice: %v", err)
+	}
+	if _, err := wal.ViewDir(dir); !errors.Is(err, wal.ErrInUse) {
+		t.Errorf("it is read while it is written: %v", err)
+	}
+	must(t, writer.Close())
+	first, err := wal.ViewDir(dir)
+	must(t, err)
+	second, err := wal.ViewDir(dir)
+	must(t, err)
+	if _, err := wal.OpenDir(dir); !errors.Is(err, wal.ErrInUse) {
+		t.Errorf("it is written while it is read: %v", err)
+	}
+	must(t, errors.Join(first.Close(), second.Close()))
+	if _, err := wal.OpenDir(dir + "/nothing"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
