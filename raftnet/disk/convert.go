@@ -60,6 +60,9 @@ func makeLog(cfg Config) (string, LogKind, error) {
 func settleConversion(cfg Config) error {
 	for _, kind := range LogKinds() {
 		path := filepath.Join(cfg.Dir, kind.name())
+		if err := os.RemoveAll(path + unfinishedLog); err != nil {
+			return err
+		}
 		other := filepath.Join(cfg.Dir, kind.other().name())
 		if !exists(path+replacedLog) || exists(path) || exists(other+replacedLog) {
 			continue

@@ -137,13 +137,10 @@ type filler func(write func(Change) error) error
 
 func empty(func(Change) error) error { return nil }
 
-// buildKind makes a log beside path, where a crash leaves what is never taken for one,
-// and returns its path. [placeLog] gives it its name.
+// buildKind makes a log beside path, where a crash leaves what is never taken for one, and
+// what the next start removes, and returns its path. [placeLog] gives it its name.
 func buildKind(path string, kind LogKind, fill filler) (string, error) {
 	unfinished := path + unfinishedLog
-	if err := os.RemoveAll(unfinished); err != nil {
-		return "", err
-	}
 	if kind == LogWAL {
 		return unfinished, buildWAL(unfinished, fill)
 	}

@@ -57,8 +57,8 @@ func TestTheMarkFollows(t *testing.T) {
 			clear(content[end-records*sector : end])
 			return m
 		}
-		if f, err := w[:len(w)-10].look(lost(10)); err != nil || f.view.Damage != nil {
-			t.Errorf("what was written within 100 ms is said to be missing: %v, %v", f.view.Damage, err)
+		if f, err := w[:len(w)-3].look(lost(3)); err != nil || f.view.Damage != nil {
+			t.Errorf("what was written within 50 ms is said to be missing: %v, %v", f.view.Damage, err)
 		}
 		for _, n := range []int{25, 60, 80} {
 			if f, err := w.look(lost(n)); err != nil || f.view.Damage == nil {
