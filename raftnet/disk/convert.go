@@ -59,10 +59,12 @@ func makeLog(cfg Config) (string, LogKind, error) {
 // settleConversion finishes or undoes what a crash has left of a conversion.
 func settleConversion(cfg Config) error {
 	for _, kind := range LogKinds() {
-		path := filepath.Join(cfg.Dir, kind.name())
-		if err := os.RemoveAll(path + unfinishedLog); err != nil {
+		if err := os.RemoveAll(filepath.Join(cfg.Dir, kind.name()+unfinishedLog)); err != nil {
 			return err
 		}
+	}
+	for _, kind := range LogKinds() {
+		path := filepath.Join(cfg.Dir, kind.name())
 		other := filepath.Join(cfg.Dir, kind.other().name())
 		if !exists(path+replacedLog) || exists(path) || exists(other+replacedLog) {
 			continue
