@@ -149,15 +149,11 @@ func (m *walMedium) Write(c Change) error {
 	if m.closed {
 		return ErrClosed
 	}
-	class := wal.Vital
-	if len(c.Put) > 0 {
-		class = wal.Growing
-	}
 	record, starts := encodeChange(m.record[:0], c)
 	if m.record = record; cap(record) > keptRecord {
 		m.record = nil
 	}
-	at, err := m.log.Append(class, record)
+	at, err := m.log.Append(record)
 	if err != nil {
 		return err
 	}

@@ -8,19 +8,13 @@ import (
 )
 
 // turn goes on to the next segment if the current one has no room for parts blocks.
-// Where no segment can be made for lack of space, the reserve will do.
-func (l *Log) turn(class Class, parts uint32) error {
-	room := l.current().blocks - l.block
-	if parts+reserveOf(class) <= room {
+func (l *Log) turn(parts uint32) error {
+	if parts <= l.current().blocks-l.block {
 		return nil
 	}
 	l.making.Lock()
 	defer l.making.Unlock()
-	err := l.makeLocked(parts)
-	if errors.Is(err, syscall.ENOSPC) && parts <= room {
-		return nil
-	}
-	if err != nil {
+	if err := l.makeLocked(parts); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -31,15 +25,8 @@ func (l *Log) turn(class Class, parts uint32) error {
 	return nil
 }
 
-func reserveOf(class Class) uint32 {
-	if class == Growing {
-		return reserveBlocks
-	}
-	return 0
-}
-
-// Room makes sure that a growing record of size bytes can be written without space on
-// the disk. If it fails nothing has changed and the log goes on.
+// Room makes sure that a record of size bytes can be written without space on the disk,
+// and some short ones after it. If it fails nothing has changed and the log goes on.
 func (l *Log) Room(size int) error {
 	parts := partsFor(size)
 	if parts+reserveBlocks <= l.current().blocks-l.block {
@@ -50,8 +37,8 @@ func (l *Log) Room(size int) error {
 	return l.makeLocked(parts)
 }
 
-// makeLocked makes the next segment, unless there is one in which a growing record of
-// parts blocks has room. Where the disk is too full for one of the usual size it makes
+// makeLocked makes the next segment, unless there is one in which a record of parts
+// blocks has room, and some short ones. Where the disk is too full for one of the usual size it makes
 // one that just does.
 func (l *Log) makeLocked(parts uint32) error {
 	need := 1 + parts + reserveBlocks

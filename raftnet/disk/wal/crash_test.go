@@ -119,7 +119,7 @@ func (w written) checkCrash(left image, further *crashes) error {
 		return err
 	}
 	w = append(w[:f.last:f.last], payload(f.last+1, 700))
-	if _, err := l.Append(wal.Vital, w[f.last]); err != nil {
+	if _, err := l.Append(w[f.last]); err != nil {
 		return err
 	}
 	if err := l.Close(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/leasenode/leasenode/raftnet/disk/wal"
 )
@@ -101,10 +102,14 @@ func TestAFlippedBitIsDamage(t *testing.T) {
 }
 
 func TestAFlippedBitInASegmentWithoutRecordsIsDamage(t *testing.T) {
-	disk := newMemory()
-	l, w := create(t, disk)
-	must(t, l.Close())
-	o := &original{written: w, files: contents(disk)}
+	o := &original{}
+	synctest.Test(t, func(t *testing.T) {
+		disk := newMemory()
+		l, w := create(t, disk)
+		synctest.Wait() // the segment is made
+		must(t, l.Close())
+		o.written, o.files = w, contents(disk)
+	})
 	for _, at := range []int{0, 3, 25, 600, 128<<10 - 1} {
 		o.mustRefuse(t, o.changed(segment(2), func(b []byte) []byte { b[at] ^= 1; return b }), "bit 0 of %d", at)
 	}
@@ -245,5 +250,48 @@ func TestAfterACrashOnlyTheLastRecordMayBeIncomplete(t *testing.T) {
 	}
 	for at := o.last.from; at < o.last.to; at += 11 {
 		o.mustRefuse(t, o.changed(o.last.name, func(b []byte) []byte { b[at] ^= 4; return b }), "bit 2 of %d in the last record", at)
+	}
+}
+
+// What was cut off after a crash and replaced is whole in itself, if the disk has kept it.
+func TestARecordThatWasReplacedIsDamage(t *testing.T) {
+	disk := newMemory()
+	l, w := create(t, disk)
+	w, _ = w.add(t, l, 100)
+	before := disk.copied()
+	cut := append(w[:len(w):len(w)], []byte("a record that is cut off"), bytes.Repeat([]byte("cut off"), 150))
+	for _, p := range cut[len(w):] {
+		_, err := l.Append(p)
+		must(t, err)
+	}
+	replaced := contents(disk)
+	must(t, l.Close())
+	l, err := w.open(before)
+	must(t, err)
+	o := &original{}
+	o.written = append(w[:len(w):len(w)], []byte("a record that replaces it"), bytes.Repeat([]byte("replaced"), 140), []byte("the end"))
+	for _, p := range o.written[len(w):] {
+		_, err := l.Append(p)
+		must(t, err)
+	}
+	must(t, l.Close())
+	o.files = contents(before)
+	whole := o.changed(segment(1), func(b []byte) []byte { return b })
+	if f, err := o.look(whole); err != nil || f.view.Damage != nil {
+		t.Fatalf("%v, %v", f.view.Damage, err)
+	}
+	for at := 3 * sector; at < 7*sector; at += sector {
+		for _, blocks := range []int{1, 2, 3} {
+			if at+blocks*sector > 7*sector || at < 4*sector && blocks > 1 {
+				continue
+			}
+			end := at + blocks*sector
+			m := o.changed(segment(1), func(b []byte) []byte { copy(b[at:end], replaced[segment(1)][at:]); return b })
+			view, err := wal.Look(m, func(wal.Record) error { return nil })
+			must(t, err)
+			if view.Damage == nil {
+				t.Errorf("blocks %d to %d of what was cut off are taken", at/sector, end/sector)
+			}
+		}
 	}
 }

@@ -43,7 +43,7 @@ func create(t *testing.T, files wal.Files) (*wal.Log, written) {
 func (w written) add(t *testing.T, l *wal.Log, size int) (written, wal.Position) {
 	t.Helper()
 	p := payload(uint64(len(w)+1), size)
-	at, err := l.Append(wal.Growing, p)
+	at, err := l.Append(p)
 	must(t, err)
 	got, err := l.Read(at, len(p))
 	must(t, err)

@@ -47,22 +47,11 @@ type Log struct {
 const (
 	// markDelay is how far the mark is behind at most.
 	markDelay = 200 * time.Millisecond
-	// reserveBlocks is what [Growing] records leave in a segment to the others.
+	// reserveBlocks is what [Log.Room] leaves in a segment to those who do not ask.
 	reserveBlocks  = 32
 	maxRecordBytes = 1 << 30
 	// keptBatch bounds the buffer that is kept from record to record.
 	keptBatch = 1 << 20
-)
-
-// Class says how much a record matters where there is no room for a new segment.
-type Class int
-
-// The classes of records.
-const (
-	// Vital records may use all of a segment.
-	Vital Class = iota
-	// Growing records leave a reserve to the others.
-	Growing
 )
 
 // Create makes a log with one record in the empty folder files, and returns when it is
@@ -159,14 +148,14 @@ func (l *Log) fail(err error) error {
 
 // Append writes a record and returns where its payload begins when it is durable. After
 // an error it may have been written or not, and nothing is written any more.
-func (l *Log) Append(class Class, payload []byte) (Position, error) {
+func (l *Log) Append(payload []byte) (Position, error) {
 	if err := l.failed.Load(); err != nil {
 		return Position{}, *err
 	}
 	if len(payload) > maxRecordBytes {
 		return Position{}, l.fail(fmt.Errorf("a record has %d bytes, and may have %d", len(payload), maxRecordBytes))
 	}
-	if err := l.turn(class, partsFor(len(payload))); err != nil {
+	if err := l.turn(partsFor(len(payload))); err != nil {
 		return Position{}, l.fail(err)
 	}
 	g := l.current()

@@ -81,12 +81,12 @@ func TestAfterAFailureNothingIsWritten(t *testing.T) {
 				}
 				return nil
 			}
-			if _, err := l.Append(wal.Vital, []byte("x")); !errors.Is(err, errInjected) {
+			if _, err := l.Append([]byte("x")); !errors.Is(err, errInjected) {
 				t.Errorf("%v", err)
 			}
 			disk.fail = nil
 			clear(disk.count)
-			if _, err := l.Append(wal.Vital, []byte("x")); !errors.Is(err, errInjected) {
+			if _, err := l.Append([]byte("x")); !errors.Is(err, errInjected) {
 				t.Errorf("%v", err)
 			}
 			must(t, l.Close())
@@ -113,7 +113,7 @@ func TestAfterAMarkThatFailsNothingIsWritten(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		disk.fail = nil
-		if _, err := l.Append(wal.Vital, []byte("x")); !errors.Is(err, errInjected) {
+		if _, err := l.Append([]byte("x")); !errors.Is(err, errInjected) {
 			t.Errorf("%v", err)
 		}
 		must(t, l.Close())
@@ -134,9 +134,15 @@ func TestWhatIsDroppedIsRemovedInOrder(t *testing.T) {
 		}
 		synctest.Wait()
 		before := l.Bytes()
+		var done []string
+		disk.before = func(op string) { done = append(done, op) }
 		l.Drop(4)
 		l.Drop(2) // what was said once holds
 		synctest.Wait()
+		disk.before = nil
+		if want := []string{"remove", "sync names", "remove", "sync names", "remove", "sync names"}; !slices.Equal(done, want) {
+			t.Errorf("it does %q, want %q", done, want)
+		}
 		names, err := disk.List()
 		must(t, err)
 		slices.Sort(names)
@@ -149,6 +155,9 @@ func TestWhatIsDroppedIsRemovedInOrder(t *testing.T) {
 		if _, err := l.Read(first, 10); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("what was dropped is read: %v", err)
 		}
+		emptied := &original{written: w, files: contents(disk)}
+		clear(emptied.files[segment(4)][sector:])
+		emptied.mustRefuse(t, emptied.with(func(map[string][]byte) {}), "without the first records")
 		l.Drop(99)
 		synctest.Wait()
 		w, _ = w.add(t, l, 10)
@@ -198,7 +207,7 @@ func TestWithoutSpaceOnlyWhatGrowsIsRefused(t *testing.T) {
 		}
 		vote := func() error {
 			p := payload(uint64(len(w)+1), 30)
-			_, err := l.Append(wal.Vital, p)
+			_, err := l.Append(p)
 			if err == nil {
 				w = append(w[:len(w):len(w)], p)
 			}
