@@ -232,6 +232,24 @@ func TestWithoutSpaceOnlyWhatGrowsIsRefused(t *testing.T) {
 	})
 }
 
+func TestRoomIsMadeForShortRecordsToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := newMemory()
+		l, w := create(t, disk)
+		synctest.Wait()
+		must(t, l.Room(150_000))
+		disk.room = 0
+		w, _ = w.add(t, l, 150_000)
+		for range 20 {
+			w, _ = w.add(t, l, 30)
+		}
+		must(t, l.Close())
+		l, err := w.open(disk)
+		must(t, err)
+		must(t, l.Close())
+	})
+}
+
 // Reads run beside writes and removals.
 func TestReadsRunBesideWrites(t *testing.T) {
 	dir := t.TempDir() + "/log"
