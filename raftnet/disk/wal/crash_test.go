@@ -28,9 +28,7 @@ type crashes struct {
 }
 
 func (c *crashes) take(m *memory, op string) {
-	for range 2 {
-		c.images = append(c.images, image{m.crash(c.r), op, c.acknowledged.Load(), c.needed.Load()})
-	}
+	c.images = append(c.images, image{m.crash(c.r), op, c.acknowledged.Load(), c.needed.Load()})
 }
 
 // Wherever a crash comes, all that was acknowledged is there, and of the record that was
@@ -64,11 +62,13 @@ func runWithCrashes(t *testing.T, seed uint64) (written, *crashes) {
 	l, w := create(t, disk)
 	c.acknowledged.Store(1)
 	c.needed.Store(1)
-	disk.before = func(op string) {
-		if op != "read" && op != "size" && op != "list" && op != "open" {
-			c.take(disk, op)
+	disk.set(func(m *memory) {
+		m.before = func(op string) {
+			if op != "read" && op != "size" && op != "list" && op != "open" {
+				c.take(disk, op)
+			}
 		}
-	}
+	})
 	segments := []uint32{0, 1}
 	for range 20 {
 		size := r.IntN([]int{100, 700, 3000, 3000, 9000, 70_000}[r.IntN(6)])
@@ -89,7 +89,7 @@ func runWithCrashes(t *testing.T, seed uint64) (written, *crashes) {
 		}
 	}
 	must(t, l.Close())
-	disk.before = nil
+	disk.set(func(m *memory) { m.before = nil })
 	c.take(disk, "the end")
 	return w, c
 }
@@ -112,7 +112,7 @@ func (w written) checkCrash(left image, further *crashes) error {
 	if further != nil {
 		further.acknowledged.Store(f.last)
 		further.needed.Store(f.first)
-		left.before = func(op string) { further.take(left.memory, op) }
+		left.set(func(m *memory) { m.before = func(op string) { further.take(left.memory, op) } })
 	}
 	l, err := wal.Open(f.view)
 	if err != nil {
@@ -125,7 +125,7 @@ func (w written) checkCrash(left image, further *crashes) error {
 	if err := l.Close(); err != nil {
 		return err
 	}
-	left.before = nil
+	left.set(func(m *memory) { m.before = nil })
 	if further != nil {
 		for i, left := range further.images {
 			if err := w.checkCrash(left, nil); err != nil {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,13 +15,23 @@ import (
 
 var errInjected = errors.New("input/output error")
 
+// failAt fails each operation op.
+func failAt(op string) func(string) error {
+	return func(doing string) error {
+		if doing == op {
+			return errInjected
+		}
+		return nil
+	}
+}
+
 func TestARecordIsOneWriteAndOneSync(t *testing.T) {
 	disk := newMemory()
 	synctest.Test(t, func(t *testing.T) {
 		l, w := create(t, disk)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		clear(disk.count)
+		disk.set(func(m *memory) { clear(m.count) })
 		w.add(t, l, 5000)
 		if disk.count["write"] != 1 || disk.count["sync"] != 1 || len(disk.count) != 3 { // and one read
 			t.Errorf("%v", disk.count)
@@ -74,18 +83,13 @@ func TestAfterAFailureNothingIsWritten(t *testing.T) {
 			disk := newMemory()
 			l, w := create(t, disk)
 			synctest.Wait()
-			w, _ = w.add(t, l, 100)
-			disk.fail = func(op string) error {
-				if op == failing {
-					return errInjected
-				}
-				return nil
-			}
+			w.add(t, l, 100)
+			disk.set(func(m *memory) { m.fail = failAt(failing) })
 			if _, err := l.Append([]byte("x")); !errors.Is(err, errInjected) {
 				t.Errorf("%v", err)
 			}
-			disk.fail = nil
-			clear(disk.count)
+			disk.set(func(m *memory) { m.fail = nil })
+			disk.set(func(m *memory) { clear(m.count) })
 			if _, err := l.Append([]byte("x")); !errors.Is(err, errInjected) {
 				t.Errorf("%v", err)
 			}
@@ -104,15 +108,10 @@ func TestAfterAMarkThatFailsNothingIsWritten(t *testing.T) {
 		l, w := create(t, disk)
 		synctest.Wait()
 		w.add(t, l, 100)
-		disk.fail = func(op string) error {
-			if op == "sync" {
-				return errInjected
-			}
-			return nil
-		}
+		disk.set(func(m *memory) { m.fail = failAt("sync") })
 		time.Sleep(time.Second)
 		synctest.Wait()
-		disk.fail = nil
+		disk.set(func(m *memory) { m.fail = nil })
 		if _, err := l.Append([]byte("x")); !errors.Is(err, errInjected) {
 			t.Errorf("%v", err)
 		}
@@ -135,11 +134,11 @@ func TestWhatIsDroppedIsRemovedInOrder(t *testing.T) {
 		synctest.Wait()
 		before := l.Bytes()
 		var done []string
-		disk.before = func(op string) { done = append(done, op) }
+		disk.set(func(m *memory) { m.before = func(op string) { done = append(done, op) } })
 		l.Drop(4)
 		l.Drop(2) // what was said once holds
 		synctest.Wait()
-		disk.before = nil
+		disk.set(func(m *memory) { m.before = nil })
 		if want := []string{"remove", "sync names", "remove", "sync names", "remove", "sync names"}; !slices.Equal(done, want) {
 			t.Errorf("it does %q, want %q", done, want)
 		}
@@ -184,70 +183,6 @@ func TestSegmentsGrowAndTakeWhatIsLonger(t *testing.T) {
 		t.Errorf("it has %d bytes", size)
 	}
 	must(t, l.Close())
-}
-
-// Where no segment can be made, what grows is refused before anything is touched, votes
-// are written all the same, and all goes on when there is space.
-func TestWithoutSpaceOnlyWhatGrowsIsRefused(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk := newMemory()
-		l, w := create(t, disk)
-		synctest.Wait() // a segment is ready
-		disk.room = 0
-		for {
-			err := l.Room(1000)
-			if errors.Is(err, syscall.ENOSPC) {
-				break
-			}
-			must(t, err)
-			w, _ = w.add(t, l, 1000)
-		}
-		if len(w) < 100 || !errors.Is(l.Room(1000), syscall.ENOSPC) {
-			t.Errorf("%d records had room", len(w))
-		}
-		vote := func() error {
-			p := payload(uint64(len(w)+1), 30)
-			_, err := l.Append(p)
-			if err == nil {
-				w = append(w[:len(w):len(w)], p)
-			}
-			return err
-		}
-		for range 20 {
-			must(t, vote())
-		}
-		disk.room = 100 << 10 // not enough for a segment as it would be now
-		must(t, l.Room(1000))
-		for range 200 {
-			w, _ = w.add(t, l, 30)
-			must(t, vote())
-			disk.mu.Lock()
-			disk.room = 10 << 20
-			disk.mu.Unlock()
-		}
-		must(t, l.Close())
-		l, err := w.open(disk)
-		must(t, err)
-		must(t, l.Close())
-	})
-}
-
-func TestRoomIsMadeForShortRecordsToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk := newMemory()
-		l, w := create(t, disk)
-		synctest.Wait()
-		must(t, l.Room(150_000))
-		disk.room = 0
-		w, _ = w.add(t, l, 150_000)
-		for range 20 {
-			w, _ = w.add(t, l, 30)
-		}
-		must(t, l.Close())
-		l, err := w.open(disk)
-		must(t, err)
-		must(t, l.Close())
-	})
 }
 
 // Reads run beside writes and removals.

@@ -41,6 +41,13 @@ func newMemory() *memory {
 	return &memory{names: map[string]*memoryFile{}, durable: map[string]*memoryFile{}, room: -1, count: map[string]int{}}
 }
 
+// set changes how the disk behaves.
+func (m *memory) set(change func(*memory)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change(m)
+}
+
 // crash returns what a machine that stops now may leave: of what is not durable any
 // sectors and any names. The caller holds the lock, or is alone.
 func (m *memory) crash(r *rand.Rand) *memory {
