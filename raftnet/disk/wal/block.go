@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/crc32"
 )
@@ -68,14 +69,10 @@ func openBlock(seed, number uint32, b []byte) (partOf, bool) {
 	return p, binary.BigEndian.Uint32(b) == sumBlock(seed, number, b)
 }
 
-// isZero tells bytes that were never written; b is whole words of 8 bytes.
+// isZero tells bytes that were never written; b is a block or less.
 func isZero(b []byte) bool {
-	for i := 0; i < len(b); i += 8 {
-		if binary.NativeEndian.Uint64(b[i:]) != 0 {
-			return false
-		}
-	}
-	return true
+	var zeros [blockBytes]byte
+	return bytes.Equal(b, zeros[:len(b)])
 }
 
 // partsFor returns how many blocks a record with a payload of size bytes has.

@@ -35,7 +35,7 @@ func (c *crashes) take(m *memory, op string) {
 // being written all or nothing.
 func TestACrashAtAnyPointLosesNothing(t *testing.T) {
 	images := 0
-	for seed := range uint64(8) {
+	for seed := range uint64(5) {
 		synctest.Test(t, func(t *testing.T) {
 			w, c := runWithCrashes(t, seed)
 			for i, left := range c.images {
