@@ -33,13 +33,13 @@ func TestARecordIsOneWriteAndOneSync(t *testing.T) {
 		synctest.Wait()
 		disk.set(func(m *memory) { clear(m.count) })
 		w.add(t, l, 5000)
-		if disk.count["write"] != 1 || disk.count["sync"] != 1 || len(disk.count) != 3 { // and one read
-			t.Errorf("%v", disk.count)
+		if count := disk.counted(); count["write"] != 1 || count["sync"] != 1 || len(count) != 3 { // and one read
+			t.Errorf("%v", count)
 		}
 		time.Sleep(time.Second) // the mark
 		synctest.Wait()
-		if disk.count["write"] != 2 || disk.count["sync"] != 2 {
-			t.Errorf("%v", disk.count)
+		if count := disk.counted(); count["write"] != 2 || count["sync"] != 2 {
+			t.Errorf("%v", count)
 		}
 		must(t, l.Close())
 	})
@@ -94,7 +94,7 @@ func TestAfterAFailureNothingIsWritten(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			must(t, l.Close())
-			if disk.count["write"] > 0 {
+			if disk.counted()["write"] > 0 {
 				t.Errorf("%s: it was written to", failing)
 			}
 		})

@@ -49,6 +49,13 @@ func (m *memory) set(change func(*memory)) {
 	change(m)
 }
 
+// counted returns how often each operation was done.
+func (m *memory) counted() map[string]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.count)
+}
+
 // crash returns what a machine that stops now may leave: of what is not durable any
 // sectors and any names. The caller holds the lock, or is alone.
 func (m *memory) crash(r *rand.Rand) *memory {
