@@ -173,6 +173,9 @@ func TestAnyPartOfARecordIsNoneOfIt(t *testing.T) {
 					if state[name] = content; try > 0 && old[name] != nil {
 						state[name] = tearRecord(r, old[name], content)
 					}
+					if filepath.Base(name) == "mark" && try > 0 {
+						state[name] = old[name] // it moves only once the record is durable
+					}
 				}
 				if try == 0 {
 					want = &after
