@@ -121,6 +121,9 @@ func (w *watch) run(ctx context.Context, yield func(lease.WatchUpdate, error) bo
 			err = &unansweredError{w.subject}
 		}
 		last.take(ctx, failed, err)
+		if ctx.Err() == nil {
+			w.conns.heard(ctx, addr, failed)
+		}
 		if ctx.Err() != nil || errors.Is(failed, errClientClosed) {
 			return giveUp(ctx, last.err, nil)
 		}
@@ -183,6 +186,7 @@ func (w *watch) read(ctx context.Context, addr string, wait time.Duration, yield
 		if err != nil {
 			return begun, err
 		}
+		w.conns.heard(ctx, addr, nil)
 		u.Reset = req.Sync && !begun
 		begun = true
 		u.Events = w.untold(u.Events, &again)
