@@ -34,7 +34,7 @@ var _ lease.Watcher = (*Client)(nil)
 // cause, and [lease.ErrUnavailable] only if no node served the watch at that moment.
 //
 // An update may have neither events nor records: it tells the position, every few
-// seconds while nothing happens. While the caller is busy with an update, nothing is
+// seconds while nothing happens. While no node answers there is none: see [WithLogger]. While the caller is busy with an update, nothing is
 // read; a caller that is busy for long is caught up with what is kept for it, and when
 // that does not go back far enough, the watch ends with a [*lease.CompactedError], or
 // begins with a new listing if it has Sync.
