@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -49,10 +50,28 @@ func onRoad(t *testing.T, test func(t *testing.T, c *holder.Client, open *atomic
 	})
 }
 
-func logTo(b *bytes.Buffer) hclog.Logger { return hclog.New(&hclog.LoggerOptions{Output: b}) }
+// logBuffer is a log that can be read while it is written.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func logTo(b *logBuffer) hclog.Logger { return hclog.New(&hclog.LoggerOptions{Output: b}) }
 
 // says holds that the log has that many lines with the words.
-func says(t *testing.T, log *bytes.Buffer, times int, words string) {
+func says(t *testing.T, log *logBuffer, times int, words string) {
 	t.Helper()
 	if got := strings.Count(log.String(), words); got != times {
 		t.Errorf("the log says %d times %q, want %d:\n%s", got, words, times, log)
@@ -62,7 +81,7 @@ func says(t *testing.T, log *bytes.Buffer, times int, words string) {
 const complaint = "[WARN]  the cluster does not answer, or nobody leads it"
 
 func TestAHolderThatNobodyAnswersSaysSo(t *testing.T) {
-	var log bytes.Buffer
+	var log logBuffer
 	onRoad(t, func(t *testing.T, c *holder.Client, open *atomic.Bool) {
 		h := newHolder(t, c, holder.Config{Owner: "r1", TTL: ttl, Clock: lease.NewSystemClock(), Logger: logTo(&log)})
 		ended := make(chan error)
@@ -90,7 +109,7 @@ func TestAHolderThatNobodyAnswersSaysSo(t *testing.T) {
 
 func TestRenewalsThatNobodyAnswersAreToldOf(t *testing.T) {
 	inLiveWorld(t, func(t *testing.T, w *world) {
-		var log bytes.Buffer
+		var log logBuffer
 		h := w.holder("r1", lease.NewSystemClock(), func(c *holder.Config) { c.Logger = logTo(&log) })
 		acquire(t, h, aKey)
 		w.faulty.Cut()
@@ -106,7 +125,7 @@ func TestRenewalsThatNobodyAnswersAreToldOf(t *testing.T) {
 // A failure now and then, with answers between them, is no reason to worry.
 func TestFailuresBetweenAnswersAreNoOutage(t *testing.T) {
 	inLiveWorld(t, func(t *testing.T, w *world) {
-		var log bytes.Buffer
+		var log logBuffer
 		h := w.holder("r1", lease.NewSystemClock(), func(c *holder.Config) { c.Logger = logTo(&log) })
 		l := acquire(t, h, aKey)
 		for range 20 {
@@ -156,7 +175,7 @@ func TestAWaitWithoutAnAnswerEndsWithTheReason(t *testing.T) {
 }
 
 func TestAWatchThatNobodyAnswersIsToldOf(t *testing.T) {
-	var log bytes.Buffer
+	var log logBuffer
 	onRoad(t, func(t *testing.T, c *holder.Client, _ *atomic.Bool) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
