@@ -273,9 +273,10 @@ func serve(t *testing.T, server *grpc.Server) *grpc.ClientConn {
 }
 
 // connect makes a connection to addr as nodes have it to each other.
-func connect(t *testing.T, addr string) *grpc.ClientConn {
+func connect(t *testing.T, addr string, options ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient("passthrough:///"+addr, append(wire.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+	options = append(append(wire.DialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials())), options...)
+	conn, err := grpc.NewClient("passthrough:///"+addr, options...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/credentials"
@@ -52,11 +53,12 @@ type parcel struct {
 	gone chan struct{} // closed when it is released
 	// making is whether the message is being made; it belongs to who makes it.
 	making bool
+	// dropped is whether the node has given the message up, with its connection.
+	dropped atomic.Bool
 
 	// What follows is guarded by line.out.mu.
 	bytes    int
 	since    time.Time // when it was sent; zero before
-	dropped  bool      // by the node, with its connection
 	released bool
 }
 
@@ -115,13 +117,6 @@ func (p *parcel) releaseLocked() {
 	if l.out.used -= p.bytes; l.used == 0 {
 		delete(l.out.lines, l)
 	}
-}
-
-// wasDropped tells whether the node has given the message up.
-func (p *parcel) wasDropped() bool {
-	p.line.out.mu.Lock()
-	defer p.line.out.mu.Unlock()
-	return p.dropped
 }
 
 // Get implements [mem.BufferPool]. gRPC does not use it.

@@ -23,7 +23,7 @@ func (o *outgoing) relieve(now time.Time) {
 	}
 	for _, l := range worst {
 		for p := range l.parcels {
-			p.dropped = true
+			p.dropped.Store(true)
 		}
 	}
 	o.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -34,6 +33,8 @@ type leaseServer struct {
 	watches *watchMetrics
 	// rounds has the leader asked how far it is, for watches.
 	rounds rounds
+	// passed are the calls that were passed on to the leader.
+	passed *passedOn
 }
 
 // call is a request on its way to whoever can answer it.
@@ -86,7 +87,7 @@ func passOn[Request, Response any](ctx context.Context, s *leaseServer, c call[R
 	}
 	ctx, cancel := withWayBack(ctx)
 	defer cancel()
-	ctx, release := s.node.whileLeading(ctx, leaderID)
+	ctx, release := s.passed.whileLeading(ctx, leaderID)
 	defer release()
 	response, err := c.there(leasepb.NewLeaseServiceClient(conn), ctx, c.request)
 	var changed *leaderChangedError
@@ -99,41 +100,6 @@ func passOn[Request, Response any](ctx context.Context, s *leaseServer, c call[R
 		return none, fmt.Errorf("%s: node %q passed it on to the leader %q, but %w: %w", c.subject, s.node.ID, leaderID, changed, wire.FromCall(err, c.effect))
 	default:
 		return none, fmt.Errorf("%s: node %q passed it on to the leader %q: %w", c.subject, s.node.ID, leaderID, wire.FromCall(err, c.effect))
-	}
-}
-
-// leaderCheck is how often a call that was passed on looks whether the leader still is
-// the one that it was passed on to: most calls are over before the first time.
-const leaderCheck = 25 * time.Millisecond
-
-// leaderChangedError ends calls that were passed on to a leader before.
-type leaderChangedError struct{ to string }
-
-func (e *leaderChangedError) Error() string { return fmt.Sprintf("node %q leads now", e.to) }
-
-// whileLeading returns a context that ends when this node knows another leader than id:
-// a leader that was cut off would keep the call until its deadline. release has to be
-// called.
-func (n Node) whileLeading(ctx context.Context, id string) (_ context.Context, release func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var watched sync.WaitGroup
-	watched.Go(func() {
-		ticker := time.NewTicker(leaderCheck)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-			if now := n.Consensus.Leader().ID; now != "" && now != id {
-				cancel(&leaderChangedError{to: now})
-			}
-		}
-	})
-	return ctx, func() {
-		cancel(nil)
-		watched.Wait()
 	}
 }
 

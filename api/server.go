@@ -48,7 +48,7 @@ func NewPublicServer(n Node, h *Health, registry prometheus.Registerer) (*grpc.S
 		return nil, err
 	}
 	server := newServer(n, maxStreams, []grpc.ServerOption{grpc.Creds(lineCredentials{insecure.NewCredentials(), out})}, observer{logger: n.Logger, metrics: m})
-	register(server, &leasepb.LeaseService_ServiceDesc, &leaseServer{node: n, mode: passesOn, watches: &m.watches})
+	register(server, &leasepb.LeaseService_ServiceDesc, &leaseServer{node: n, mode: passesOn, watches: &m.watches, passed: newPassedOn(func() string { return n.Consensus.Leader().ID })})
 	register(server, &leasepb.ClusterService_ServiceDesc, &clusterServer{node: n})
 	healthpb.RegisterHealthServer(server, h.server)
 	reflection.Register(server)

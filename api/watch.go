@@ -191,20 +191,26 @@ func (w *watch) tell(ctx context.Context, watcher *feed.Watcher, due bool) (told
 	if err != nil {
 		return toldNothing, err
 	}
-	did := toldEvents
-	if len(batch.Events) == 0 {
-		did = toldMark
-		if closes := !batch.More && batch.Index >= w.open; !closes || w.open == 0 && !due {
-			p.giveBack()
-			return toldNothing, nil
-		}
+	if len(batch.Events) > 0 {
+		return toldEvents, w.sendBatch(ctx, p, batch, due)
 	}
-	return did, w.sendBatch(ctx, p, batch, due)
+	if closes := !batch.More && batch.Index >= w.open; !closes || w.open == 0 && !due {
+		return toldNothing, nil
+	}
+	if p, err = w.take(ctx, size{smallBytes, smallBytes}); err != nil {
+		return toldNothing, err
+	}
+	return toldMark, w.sendBatch(ctx, p, batch, due)
 }
 
-// next reads what watcher has, with room for the message that it makes. While there is
-// none, nothing is read: what waits for room is a place in the feed.
+// next reads what watcher has. If there are events there is room for the message of
+// them, else the parcel is nil. While there is no room nothing is read: what waits for it
+// is a place in the feed.
 func (w *watch) next(ctx context.Context, watcher *feed.Watcher) (*parcel, feed.Batch, error) {
+	// Mostly there is nothing, which can be known without room.
+	if batch, err := watcher.NextWithin(0); err == nil && len(batch.Events) == 0 {
+		return nil, batch, nil
+	}
 	want := size{least: smallBytes, most: batchRoom}
 	for {
 		p, err := w.take(ctx, want)
@@ -212,10 +218,13 @@ func (w *watch) next(ctx context.Context, watcher *feed.Watcher) (*parcel, feed.
 			return nil, feed.Batch{}, err
 		}
 		batch, err := watcher.NextWithin(eventsIn(p.bytes))
-		if err == nil {
+		if err == nil && len(batch.Events) > 0 {
 			return p, batch, nil
 		}
 		p.giveBack()
+		if err == nil {
+			return nil, batch, nil
+		}
 		short, isShort := errors.AsType[*feed.RoomError](err)
 		if !isShort {
 			return nil, feed.Batch{}, err

@@ -144,10 +144,13 @@ func (l *listing) sendChanged(ctx context.Context, index uint64) error {
 			}
 		}
 		done := !batch.More && batch.Index >= index
-		if len(u.Records) == 0 {
+		switch {
+		case len(u.Records) > 0:
+			if err := w.sendListed(ctx, p, u); err != nil {
+				return err
+			}
+		case p != nil:
 			p.giveBack()
-		} else if err := w.sendListed(ctx, p, u); err != nil {
-			return err
 		}
 		if done {
 			return nil

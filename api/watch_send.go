@@ -83,7 +83,7 @@ func (w *watch) send(ctx context.Context, p *parcel, data []byte) error {
 	case <-timer.C: // the message is still in the way: p goes on
 		return &lease.TooSlowError{Last: w.last()}
 	}
-	if p.wasDropped() {
+	if p.dropped.Load() {
 		return &lease.TooSlowError{Last: w.last()}
 	}
 	w.taken += bytes

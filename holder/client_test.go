@@ -20,7 +20,7 @@ import (
 
 func TestConformanceThroughTheWire(t *testing.T) {
 	nodes, clock := startCluster(t, 1)
-	subject := leasetest.Subject{Store: dial(t, nodes...), Advance: func(_ context.Context, d time.Duration) error { clock.Advance(d); return nil }}
+	subject := leasetest.Subject{Store: dial(t, nodes...), Retries: true, Advance: func(_ context.Context, d time.Duration) error { clock.Advance(d); return nil }}
 	for _, failure := range leasetest.Run(within(t, time.Minute), subject) {
 		t.Errorf("%s: %v", failure.Check, failure.Err)
 	}

@@ -31,7 +31,7 @@ func TestAPollThatWasReplacedIsFollowedSoon(t *testing.T) {
 	}()
 	select {
 	case <-third:
-	case <-time.After(5 * time.Second): // in its time it would be sent after 7.5 s
+	case <-time.After(7 * time.Second): // in its time it would be sent after 7.5 s
 		t.Error("the next poll is not sent")
 	}
 	releaseFirst(t, store)
@@ -72,7 +72,7 @@ func TestAWaitGoesOnUnderANewRequestIDSoon(t *testing.T) {
 	}()
 	select {
 	case <-third:
-	case <-time.After(5 * time.Second): // in its time it would be sent after 7.5 s
+	case <-time.After(7 * time.Second): // in its time it would be sent after 7.5 s
 		t.Error("no poll is sent under another request id")
 	}
 	releaseFirst(t, store)

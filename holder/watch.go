@@ -31,7 +31,8 @@ var _ lease.Watcher = (*Client)(nil)
 // Watch implements [lease.Watcher]. It reads from any endpoint; when a node fails, is
 // cut off or cuts the watch off, it goes on at the next from where it was. It goes on
 // trying until ctx ends, however long no node answers. The error then is ctx's, with its
-// cause, and [lease.ErrUnavailable] only if no node served the watch at that moment.
+// cause, and [lease.ErrUnavailable] only if no node has served the watch within the
+// last second.
 //
 // An update may have neither events nor records: it tells the position, every few
 // seconds while nothing happens. While no node answers there is none: see [WithLogger]. While the caller is busy with an update, nothing is
@@ -99,10 +100,15 @@ func subjectOfWatch(req lease.WatchRequest) string {
 	}
 }
 
+// servedLately is for how long after a node has served a watch the end of its context is
+// no failure of the cluster.
+const servedLately = time.Second
+
 // run reads from one node after the other. It returns [errTaken], or why it cannot go on.
 func (w *watch) run(ctx context.Context, yield func(lease.WatchUpdate, error) bool) error {
 	var last telling
-	var refused error // a refusal that another node need not share
+	var refused error    // a refusal that another node need not share
+	var served time.Time // the end of the latest stream that told something
 	for failures := 0; ; failures++ {
 		addr := w.conns.endpoints[w.turn]
 		rounds := failures / len(w.conns.endpoints)
@@ -111,9 +117,10 @@ func (w *watch) run(ctx context.Context, yield func(lease.WatchUpdate, error) bo
 			return failed
 		}
 		if begun {
-			failures, refused, last = 0, nil, telling{}
+			failures, refused, last, served = 0, nil, telling{}, time.Now()
 		}
-		if ended := endOf(ctx); ended != nil && begun {
+		// A node ends the stream of a deadline that has passed, maybe before this side knows.
+		if ended := endOf(ctx); ended != nil && time.Since(served) < servedLately {
 			return fmt.Errorf("%s: the context has ended: %w", w.subject, ended)
 		}
 		err := w.explain(addr, failed)

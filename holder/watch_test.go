@@ -202,6 +202,30 @@ func TestWatchEndsWithAReason(t *testing.T) {
 	}
 }
 
+// The node knows of a deadline, too, and may end the stream a moment before it: the end of
+// the context is no failure of the cluster then.
+func TestAStreamThatEndsJustBeforeItsContextIsNoFailure(t *testing.T) {
+	told := false
+	_, client := startWatchNodes(t, func(_ lease.WatchRequest, send func(lease.WatchUpdate)) error {
+		if told {
+			return nil
+		}
+		told = true
+		send(lease.WatchUpdate{Position: placeAt(5)})
+		time.Sleep(50 * time.Millisecond)
+		return lease.ErrUnavailable
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	var last error
+	for _, err := range client.Watch(ctx, lease.WatchRequest{}) {
+		last = err
+	}
+	if !errors.Is(last, context.DeadlineExceeded) || errors.Is(last, lease.ErrUnavailable) {
+		t.Errorf("%v", last)
+	}
+}
+
 // TestWatchLeavesANodeThatIsSilent has one node take the call and say nothing.
 func TestWatchLeavesANodeThatIsSilent(t *testing.T) {
 	silent := func(lease.WatchRequest, func(lease.WatchUpdate)) error { return nil }

@@ -54,6 +54,8 @@ func (p Poll) Validate() error {
 	switch {
 	case m.RequestID == "":
 		return &InvalidError{Field: "request_id", Problem: "is empty in a poll that waits", Limit: fmt.Sprintf("1 to %d bytes", MaxRequestIDBytes)}
+	case p.Wait == 0 && p.Waited != 0:
+		return &InvalidError{Field: "waited", Problem: fmt.Sprintf("is %v without a wait", p.Waited), Limit: "0 for an acquire that does not wait"}
 	case p.Wait <= 0 || p.Wait > longest:
 		return &InvalidError{Field: "wait", Problem: fmt.Sprintf("%v is outside", p.Wait), Limit: fmt.Sprintf("up to a quarter of the ttl and %v, here %v", MaxPoll, longest)}
 	case p.Waited < 0 || p.Waited > MaxWait:

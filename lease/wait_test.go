@@ -26,6 +26,7 @@ func TestPollLimits(t *testing.T) {
 		{"10 s", "", valid(func(p *lease.Poll) { p.Mutation.TTL, p.Wait = time.Hour, 10*time.Second })},
 		{"more than 10 s", "wait", valid(func(p *lease.Poll) { p.Mutation.TTL, p.Wait = time.Hour, 10*time.Second+1 })},
 		{"no wait", "wait", valid(func(p *lease.Poll) { p.Wait = 0 })},
+		{"waited without a wait", "waited", valid(func(p *lease.Poll) { p.Wait, p.Waited = 0, 1 })},
 		{"no request id", "request_id", valid(func(p *lease.Poll) { p.Mutation.RequestID = "" })},
 		{"waited", "", valid(func(p *lease.Poll) { p.Waited = lease.MaxWait })},
 		{"waited too long", "waited", valid(func(p *lease.Poll) { p.Waited = lease.MaxWait + 1 })},

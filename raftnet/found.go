@@ -39,8 +39,10 @@ type Founding struct {
 	mu    sync.Mutex
 	met   map[string]string
 	views map[string]FoundingView
-	table Table // once it is decided
-	fault error // why it can never be
+	// complaints are what was said last of a node that something is wrong with.
+	complaints map[string]string
+	table      Table // once it is decided
+	fault      error // why it can never be
 }
 
 // foundingPause is how long a founding node waits before it asks the others again.
@@ -53,7 +55,7 @@ const foundingPause = 200 * time.Millisecond
 func Found(ctx context.Context, port *Port, list map[string]string) (Table, error) {
 	f := &Founding{
 		identity: port.cfg.Identity, list: list, logger: port.cfg.Logger, changed: make(chan struct{}, 1),
-		met: map[string]string{port.cfg.Identity.ID: port.cfg.Identity.Incarnation}, views: map[string]FoundingView{},
+		met: map[string]string{port.cfg.Identity.ID: port.cfg.Identity.Incarnation}, views: map[string]FoundingView{}, complaints: map[string]string{},
 	}
 	port.mu.Lock()
 	port.meeting = f
@@ -98,7 +100,7 @@ func (f *Founding) askAll(ctx context.Context, port *Port) {
 				err = conn.Close()
 			}
 			if _, refused := errors.AsType[*RefusedError](err); refused {
-				f.logger.Warn("a node will not found the cluster with this one", "node", id, "error", err)
+				f.complain(id, "a node will not found the cluster with this one", "error", err)
 			}
 		})
 	}
@@ -119,20 +121,53 @@ func (f *Founding) meet(h Hello) {
 	case len(h.Founding.Founded) > 0:
 		f.adoptLocked(h)
 	case f.list[h.ID] == "":
-		f.logger.Warn("a node that is not in this node's list wants to found a cluster with it", "node", h.ID)
+		f.complainLocked(h.ID, "a node that is not in this node's list wants to found a cluster with it")
 	case !slices.Equal(h.Founding.List, f.listed()):
-		f.logger.Warn("a node was given another list of nodes: give all nodes the same --cluster", "node", h.ID, "its_list", strings.Join(h.Founding.List, ","), "own_list", strings.Join(f.listed(), ","))
-	case f.met[h.ID] == h.Incarnation && maps.Equal(f.views[h.ID].Met, h.Founding.Met):
-		return // no news: two that wait for a third must not ask each other without a pause
+		f.complainLocked(h.ID, "a node was given another list of nodes: give all nodes the same --cluster", "its_list", strings.Join(h.Founding.List, ","), "own_list", strings.Join(f.listed(), ","))
 	default:
-		f.met[h.ID] = h.Incarnation
-		f.views[h.ID] = *h.Founding
-		f.decideLocked()
+		delete(f.complaints, h.ID)
+		f.heardLocked(h)
 	}
+	if f.table != nil || f.fault != nil {
+		f.signal()
+	}
+}
+
+// heardLocked takes in what a node with the same list says.
+func (f *Founding) heardLocked(h Hello) {
+	if f.met[h.ID] == h.Incarnation && maps.Equal(f.views[h.ID].Met, h.Founding.Met) {
+		return
+	}
+	f.met[h.ID] = h.Incarnation
+	f.views[h.ID] = *h.Founding
+	f.decideLocked()
+	f.signal()
+}
+
+// signal has the others asked again at once. Only news is a reason: nodes that cannot
+// come to an end must not ask each other without a pause.
+func (f *Founding) signal() {
 	select {
 	case f.changed <- struct{}{}:
 	default:
 	}
+}
+
+// complain says in the log what is wrong with a node, if that was not the last that was
+// said of it.
+func (f *Founding) complain(id, text string, details ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.complainLocked(id, text, details...)
+}
+
+func (f *Founding) complainLocked(id, text string, details ...any) {
+	complaint := fmt.Sprint(append([]any{text}, details...)...)
+	if f.complaints[id] == complaint {
+		return
+	}
+	f.complaints[id] = complaint
+	f.logger.Warn(text, append([]any{"node", id}, details...)...)
 }
 
 // adoptLocked joins a cluster that was founded with this node, which had not
@@ -142,7 +177,7 @@ func (f *Founding) adoptLocked(h Hello) {
 	own, listed := table.Member(f.identity.ID)
 	switch {
 	case h.Cluster != table.ClusterID():
-		f.logger.Warn("a node told a table that is not its cluster's", "node", h.ID)
+		f.complainLocked(h.ID, "a node told a table that is not its cluster's")
 	case listed && own.Incarnation == f.identity.Incarnation:
 		f.table = table
 	case listed:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -116,17 +117,54 @@ func TestANodeThatHadNotWrittenTheTableAdoptsIt(t *testing.T) {
 	}
 }
 
+// Whatever is wrong with a list, nodes that cannot agree neither ask each other without a
+// pause nor say so more than once.
 func TestDifferingListsFoundNothing(t *testing.T) {
-	ps := newPeers(t, "n1", "n2")
-	other := &peers{t: t, addrs: map[string]string{"n1": ps.addrs["n1"], "n2": ps.addrs["n2"], "n3": "127.0.0.1:1"}}
-	n1, n2 := ps.open("n1", t.TempDir()), other.open("n2", t.TempDir())
-	done := make(chan error, 1)
-	go func() {
-		_, errs := other.found(within(t, time.Second), n2)
-		done <- errs[0]
-	}()
-	_, errs := ps.found(within(t, time.Second), n1)
-	if err := <-done; !errors.Is(err, context.DeadlineExceeded) || !errors.Is(errs[0], context.DeadlineExceeded) {
-		t.Errorf("%v, %v", errs[0], err)
+	for name, others := range map[string]func(addrs map[string]string) map[string]string{
+		"one more": func(addrs map[string]string) map[string]string {
+			return map[string]string{"n1": addrs["n1"], "n2": addrs["n2"], "n3": "127.0.0.1:1"}
+		},
+		"another address": func(addrs map[string]string) map[string]string {
+			return map[string]string{"n1": addrs["n1"], "n2": "localhost" + strings.TrimPrefix(addrs["n2"], "127.0.0.1")}
+		},
+		"not the first": func(addrs map[string]string) map[string]string {
+			return map[string]string{"n2": addrs["n2"], "n3": addrs["n1"]}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log, otherLog lockedBuffer
+			ps := newPeers(t, "n1", "n2")
+			ps.log = &log
+			other := &peers{t: t, addrs: others(ps.addrs), log: &otherLog}
+			n1, n2 := ps.open("n1", t.TempDir()), other.openAt("n2", ps.addrs["n2"], t.TempDir())
+			done := make(chan error, 1)
+			go func() {
+				_, errs := other.found(within(t, 2*time.Second), n2)
+				done <- errs[0]
+			}()
+			_, errs := ps.found(within(t, 2*time.Second), n1)
+			if err := <-done; !errors.Is(err, context.DeadlineExceeded) || !errors.Is(errs[0], context.DeadlineExceeded) {
+				t.Errorf("%v, %v", errs[0], err)
+			}
+			if dials := ps.dials.Load() + other.dials.Load(); dials > 60 {
+				t.Errorf("they dialled %d times in 2 s", dials)
+			}
+			if text := log.String() + otherLog.String(); strings.Count(text, "[WARN]") > 8 || strings.Count(text, "[WARN]") == 0 {
+				t.Errorf("they said:\n%.3000s", text)
+			}
+		})
 	}
+}
+
+// lockedBuffer is a buffer that several may write to.
+type lockedBuffer struct {
+	mu sync.Mutex
+	strings.Builder
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Builder.Write(p)
 }

@@ -174,7 +174,7 @@ func (i *Identity) encode() ([]byte, error) {
 // refuseLeftovers refuses a directory that has a log but no identity: its node could
 // vote twice under a new one.
 func refuseLeftovers(dir string) error {
-	if _, err := os.Stat(filepath.Join(dir, disk.LogFile)); err == nil {
+	if _, _, err := disk.FindLog(dir); !errors.Is(err, fs.ErrNotExist) {
 		return &disk.CorruptError{File: filepath.Join(dir, IdentityFile), Place: "its directory", Problem: "it is missing, though there is a log"}
 	}
 	return nil

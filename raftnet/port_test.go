@@ -1,6 +1,7 @@
 package raftnet_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,6 +31,8 @@ type peer struct {
 type peers struct {
 	t     *testing.T
 	addrs map[string]string
+	log   io.Writer    // may be nil
+	dials atomic.Int64 // by all of them
 }
 
 func newPeers(t *testing.T, ids ...string) *peers {
@@ -55,18 +59,27 @@ func listen(t *testing.T, addr string) net.Listener {
 
 func (ps *peers) open(id, dir string) *peer {
 	ps.t.Helper()
+	return ps.openAt(id, ps.addrs[id], dir)
+}
+
+// openAt opens a port that listens elsewhere than where it is looked for.
+func (ps *peers) openAt(id, listenAddr, dir string) *peer {
+	ps.t.Helper()
 	identity, err := raftnet.OpenIdentity(dir, id)
 	if err != nil {
 		ps.t.Fatal(err)
 	}
 	var dialer net.Dialer
 	port := raftnet.OpenPort(raftnet.PortConfig{
-		Identity: identity, APIAddr: "api-of-" + id, Listener: listen(ps.t, ps.addrs[id]),
-		Dial:   func(ctx context.Context, addr string) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", addr) },
+		Identity: identity, APIAddr: "api-of-" + id, Listener: listen(ps.t, listenAddr),
+		Dial: func(ctx context.Context, addr string) (net.Conn, error) {
+			ps.dials.Add(1)
+			return dialer.DialContext(ctx, "tcp", addr)
+		},
 		AddrOf: func(id string) (string, bool) { addr, ok := ps.addrs[id]; return addr, ok },
-		Logger: hclog.NewNullLogger(),
+		Logger: hclog.New(&hclog.LoggerOptions{Output: cmp.Or(ps.log, io.Discard)}),
 	})
-	p := &peer{dir: dir, identity: identity, port: port, addr: ps.addrs[id]}
+	p := &peer{dir: dir, identity: identity, port: port, addr: listenAddr}
 	ps.t.Cleanup(p.close)
 	if identity.ClusterID() != "" {
 		port.Serve(identity.Table)
@@ -113,7 +126,10 @@ func TestStrangersAreRefusedInBothDirections(t *testing.T) {
 		var dialer net.Dialer
 		stranger.port = raftnet.OpenPort(raftnet.PortConfig{
 			Identity: stranger.identity, Listener: listen(t, ps.addrs["n3"]), Logger: hclog.NewNullLogger(),
-			Dial:   func(ctx context.Context, addr string) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", addr) },
+			Dial: func(ctx context.Context, addr string) (net.Conn, error) {
+				ps.dials.Add(1)
+				return dialer.DialContext(ctx, "tcp", addr)
+			},
 			AddrOf: func(id string) (string, bool) { addr, ok := ps.addrs[id]; return addr, ok },
 		})
 		stranger.port.Serve(stranger.identity.Table)

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // comparison is of the states of several nodes, at one log entry.
@@ -165,7 +163,7 @@ func (c *comparison) judgeApart(low uint64) {
 		n := c.nodes[name]
 		term, _ := n.termAt(low)
 		n.foundOnce(problemJSON{
-			Kind: problemDiffers, Part: partLog, File: n.path(disk.LogFile), Place: fmt.Sprintf("entry %d", low), Index: low,
+			Kind: problemDiffers, Part: partLog, File: n.logPath(), Place: fmt.Sprintf("entry %d", low), Index: low,
 			Message: fmt.Sprintf("entry %d of %s is of term %d, and another node has one of another term there, though it was committed: %s", low, n.Dir, term, examine),
 		})
 	}

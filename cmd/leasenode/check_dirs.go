@@ -54,14 +54,14 @@ func nodeDirsIn(dir string) ([]string, error) {
 		}
 	}
 	if dirs == nil {
-		return nil, fmt.Errorf("%s is no data directory, nor a folder of some: a node's has %s, %s and %s", dir, raftnet.IdentityFile, disk.LogFile, snapshotsDir)
+		return nil, fmt.Errorf("%s is no data directory, nor a folder of some: a node's has %s, %s or %s, and %s", dir, raftnet.IdentityFile, disk.LogFile, disk.WALDir, snapshotsDir)
 	}
 	return dirs, nil
 }
 
 // hasNode reports whether there is anything of a node in dir.
 func hasNode(dir string) bool {
-	for _, name := range []string{raftnet.IdentityFile, disk.LogFile, snapshotsDir} {
+	for _, name := range []string{raftnet.IdentityFile, disk.LogFile, disk.WALDir, snapshotsDir} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 			return true
 		}

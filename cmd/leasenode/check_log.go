@@ -35,7 +35,7 @@ func copyLog(ctx context.Context, n *checkedNode) (*logCopy, error) {
 	if err := os.MkdirAll(filepath.Join(dir, snapshotsDir), 0o700); err != nil {
 		return nil, fmt.Errorf("copy the log: %w", err)
 	}
-	if err := copyFile(ctx, n.path(disk.LogFile), filepath.Join(dir, disk.LogFile)); err != nil {
+	if err := copyLogFiles(ctx, n, dir); err != nil {
 		return nil, fmt.Errorf("copy the log: %w", err)
 	}
 	for _, s := range n.report.Snapshots {
@@ -60,6 +60,24 @@ func copyLog(ctx context.Context, n *checkedNode) (*logCopy, error) {
 		return nil, errors.Join(err, l.close())
 	}
 	return l, nil
+}
+
+// copyLogFiles copies the files that the log of n consists of.
+func copyLogFiles(ctx context.Context, n *checkedNode, dir string) error {
+	files, err := disk.LogFiles(n.Dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		to := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		if err := copyFile(ctx, n.path(name), to); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *logCopy) close() error {

@@ -67,6 +67,15 @@ func (n *checkedNode) path(names ...string) string {
 	return filepath.Join(append([]string{n.Dir}, names...)...)
 }
 
+// logPath is where the log is, or would be.
+func (n *checkedNode) logPath() string {
+	path, _, err := disk.FindLog(n.Dir)
+	if err != nil {
+		return n.path(disk.LogFile)
+	}
+	return path
+}
+
 // found notes a problem.
 func (n *checkedNode) found(p problemJSON) {
 	p.Dir = n.Dir
@@ -79,7 +88,7 @@ func (n *checkedNode) damaged(part string, err error) error {
 	if corrupt, ok := errors.AsType[*disk.CorruptError](err); ok {
 		p.File, p.Place, p.Index = corrupt.File, corrupt.Place, corrupt.Index
 	} else if gap, ok := errors.AsType[*disk.GapError](err); ok {
-		p.File, p.Place, p.Index = n.path(disk.LogFile), fmt.Sprintf("entry %d", gap.From), gap.From
+		p.File, p.Place, p.Index = n.logPath(), fmt.Sprintf("entry %d", gap.From), gap.From
 	} else {
 		return err
 	}
@@ -122,7 +131,7 @@ func identityOf(i *raftnet.Identity) *identityJSON {
 
 // inspectDisk reads the log and the snapshots.
 func (n *checkedNode) inspectDisk() error {
-	path := n.path(disk.LogFile)
+	path := n.logPath()
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return n.withoutLog(path)
 	}

@@ -165,7 +165,7 @@ func refused(err error) bool {
 }
 
 func (r *replay) cannotApply(entry *raft.Log, err error) error {
-	p := problemJSON{Kind: problemDamaged, Part: partState, File: r.node.path(disk.LogFile), Place: fmt.Sprintf("entry %d", entry.Index), Index: entry.Index}
+	p := problemJSON{Kind: problemDamaged, Part: partState, File: r.node.logPath(), Place: fmt.Sprintf("entry %d", entry.Index), Index: entry.Index}
 	_, malformed := errors.AsType[*fsm.CorruptEntryError](err)
 	_, broken := errors.AsType[*fsm.InvariantError](err)
 	_, newer := errors.AsType[*fsm.UnknownEntryError](err)

@@ -86,6 +86,7 @@ func TestCheck(t *testing.T) {
 	t.Run("its digest is the cluster's", func(t *testing.T) { s.checkDigest(t) })
 	t.Run("damage", func(t *testing.T) { s.checkDamage(t) })
 	t.Run("bits", func(t *testing.T) { s.checkBits(t) })
+	t.Run("logs in files", func(t *testing.T) { s.checkWAL(t) })
 	t.Run("content", func(t *testing.T) { s.checkContent(t) })
 	t.Run("several nodes", func(t *testing.T) { s.checkSeveral(t) })
 	t.Run("in use", func(t *testing.T) { s.checkInUse(t) })

@@ -23,7 +23,7 @@ const (
 )
 
 func (a *app) devCommand() *cobra.Command {
-	plan := devPlan{logLevel: newLogLevel()}
+	plan := devPlan{logLevel: newLogLevel(), logStore: newLogStore()}
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a cluster of real nodes on this machine",
@@ -47,6 +47,7 @@ what a cluster does without it: "leasenode dev restart" brings it back.`,
 	flags.IntVar(&plan.peerPort, "peer-port", 7101, "the port for other nodes of the first node")
 	flags.IntVar(&plan.httpPort, "http-port", 0, "the port for metrics, health and profiles of the first node; 0 for none")
 	flags.Uint64Var(&plan.maxKeys, "max-keys", node.DefaultMaxKeys(), "how many keys the cluster may have; read when it is founded")
+	flags.Var(plan.logStore, "log-store", "how the nodes keep their logs: bolt or wal; see serve")
 	flags.Var(plan.logLevel, "log-level", "how much the nodes log: trace, debug, info, warn or error")
 	cmd.RunE = a.action(func(ctx context.Context, _ []string) error { return a.dev(ctx, plan) })
 	cmd.AddCommand(a.devRestartCommand(&plan))
@@ -59,7 +60,7 @@ type devPlan struct {
 	dir                         string
 	apiPort, peerPort, httpPort int
 	maxKeys                     uint64
-	logLevel                    *choice
+	logLevel, logStore          *choice
 }
 
 // validate returns what is wrong with the plan.
@@ -142,6 +143,9 @@ func (p devPlan) members() []devMember {
 			"serve", "--id", m.id, "--data-dir", m.dir, "--peer-addr", m.peerAddr, "--api-addr", m.apiAddr,
 			"--cluster", strings.Join(peers, ","),
 			"--max-keys", strconv.FormatUint(p.maxKeys, 10), "--log-level", p.logLevel.value,
+		}
+		if p.logStore != nil && p.logStore.value != "" {
+			m.args = append(m.args, "--log-store", p.logStore.value)
 		}
 		if p.httpPort != 0 {
 			m.httpAddr = address(p.httpPort + k)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasenode/leasenode/internal/node"
+	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // pidFile is the file in a node's data directory with its process id, there while
@@ -25,10 +26,18 @@ type serveOptions struct {
 	cluster, dial string
 	logLevel      *choice
 	logFormat     *choice
+	logStore      *choice
 }
 
 func newServeOptions() *serveOptions {
-	return &serveOptions{logLevel: newLogLevel(), logFormat: newChoice("text", "json")}
+	return &serveOptions{logLevel: newLogLevel(), logFormat: newChoice("text", "json"), logStore: newLogStore()}
+}
+
+// newLogStore is a flag whose default is what the directory has.
+func newLogStore() *choice {
+	store := newChoice(string(disk.LogBolt), string(disk.LogWAL))
+	store.value = ""
+	return store
 }
 
 func newLogLevel() *choice {
@@ -85,6 +94,7 @@ func (o *serveOptions) define(cmd *cobra.Command) {
 	flags.StringVar(&o.dial, "dial", "", "where this node dials some of its peers, if not at their address: n2=host:port")
 	flags.StringVar(&o.config.HTTPAddr, "http-addr", "", "where to serve metrics, health and profiles, host:port; nowhere if empty")
 	flags.Uint64Var(&o.config.MaxKeys, "max-keys", node.DefaultMaxKeys(), "how many keys the cluster may have; read when it is founded")
+	flags.Var(o.logStore, "log-store", "how to keep the log: bolt, or wal, which is faster; a log of the other kind is converted; if empty as it is, and bolt at first")
 	flags.Var(o.logLevel, "log-level", "how much to log: trace, debug, info, warn or error")
 	flags.Var(o.logFormat, "log-format", "how to log, on standard error: text or json")
 	required(cmd, "id", "data-dir", "peer-addr", "api-addr", "cluster")
@@ -100,6 +110,7 @@ func (o *serveOptions) parse() (node.Config, error) {
 			return node.Config{}, usagef("dial: %w", err)
 		}
 	}
+	o.config.LogStore = disk.LogKind(o.logStore.value)
 	if err := o.config.Validate(); err != nil {
 		return node.Config{}, &usageError{err}
 	}

@@ -33,8 +33,7 @@ func (f *Feed) turn(e Entry) error {
 		f.ends.move(c.Before, c.After, e.Now)
 		t.add(lease.EventOf(c.Op), c.After)
 	}
-	t.publish()
-	f.finish(Head{e.Index, e.Now})
+	t.finish()
 	return nil
 }
 
@@ -70,15 +69,32 @@ func (t *turning) add(kind lease.EventKind, r lease.Record) {
 	}
 }
 
-// publish puts what was made into the rings, and wakes those who want it.
+// publish puts what was made into the rings, and wakes those who want it. More of the
+// entry is to come.
 func (t *turning) publish() {
+	t.feed.mu.Lock()
+	defer t.feed.mu.Unlock()
+	t.publishLocked()
+}
+
+// finish publishes the rest, and moves the head in the same instant: nobody reads all of
+// a short entry and is told that there is more of it.
+func (t *turning) finish() {
+	f := t.feed
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t.publishLocked()
+	f.head, f.tail = Head{t.entry.Index, t.entry.Now}, endOf(t.entry.Index)
+	f.watching.wakePartial()
+	f.movedLocked()
+}
+
+func (t *turning) publishLocked() {
 	if t.events == 0 {
 		return
 	}
 	f := t.feed
 	seen := place{t.entry.Index, t.order - uint32(t.events)}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	for class, g := range t.groups {
 		if g == nil {
 			continue
@@ -91,14 +107,6 @@ func (t *turning) publish() {
 	f.tail = place{t.entry.Index, t.order}
 	f.watching.wakePartial()
 	t.groups, t.events, t.bytes = [2]*group{}, 0, 0
-}
-
-func (f *Feed) finish(head Head) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.head, f.tail = head, endOf(head.Index)
-	f.watching.wakePartial()
-	f.movedLocked()
 }
 
 // recordsOf returns the records of keys as they were just before the entry. The state

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/leasenode/leasenode/fsm"
+	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // Config is what a node is told by whoever runs it. [Config.Validate] checks it.
@@ -36,6 +37,9 @@ type Config struct {
 	// MaxKeys is how many keys the cluster may have. It is read at founding only; 0
 	// stands for [DefaultMaxKeys].
 	MaxKeys uint64
+	// LogStore is how the log is kept; a log of another kind is converted at the start.
+	// The zero value keeps what the directory has, and bbolt where it has none.
+	LogStore disk.LogKind
 }
 
 // Peer is a node's name and address.
@@ -87,6 +91,9 @@ func (c Config) Validate() error {
 		faults = append(faults, fmt.Errorf("max-keys: %w", err))
 	}
 	faults = append(faults, validPeers("cluster", c.Cluster), validPeers("dial", c.Dial))
+	if c.LogStore != "" && !slices.Contains(disk.LogKinds(), c.LogStore) {
+		faults = append(faults, fmt.Errorf("log-store: there is no kind of log %q", c.LogStore))
+	}
 	own := slices.IndexFunc(c.Cluster, func(p Peer) bool { return p.ID == c.ID })
 	switch {
 	case own < 0:

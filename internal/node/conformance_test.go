@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 			cluster.change = func(_ *node.Config, parts *node.Parts) { parts.Feed = feed.Bounds{Events: keptEvents} }
 			cluster.startAll()
 			store := c.ask(cluster)
-			subject := leasetest.Subject{Store: store, Watcher: store, Advance: advancer(store, clock), Compact: compacter(store)}
+			subject := leasetest.Subject{Store: store, Retries: true, Watcher: store, Advance: advancer(store, clock), Compact: compacter(store)}
 			for name, run := range map[string]func(context.Context, leasetest.Subject) []leasetest.Failure{"as a store": leasetest.Run, "as a watcher": leasetest.RunWatch} {
 				t.Run(name, func(t *testing.T) {
 					for _, failure := range run(cluster.within(5*time.Minute), subject) {

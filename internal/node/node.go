@@ -165,7 +165,7 @@ func (n *Node) warnOfOtherList(table raftnet.Table) {
 
 func (n *Node) openState(context.Context) (err error) {
 	n.stores, err = n.parts.OpenStores(disk.Config{
-		Dir: n.cfg.DataDir, Begun: n.core.identity.Joined, Logger: n.parts.Logger.Named("disk"), Registry: n.parts.Registry,
+		Dir: n.cfg.DataDir, Log: n.cfg.LogStore, Begun: n.core.identity.Joined, Logger: n.parts.Logger.Named("disk"), Registry: n.parts.Registry,
 		OnFailure: n.parts.Exit, End: n.parts.Exit, Leads: n.core.elected,
 	})
 	if err != nil {

@@ -61,7 +61,7 @@ func batchInOrder(t *trial) {
 func (t *trial) renewed(out lease.Outcome, key string, left time.Duration) {
 	answer := t.done(out.Answer, out.Err)
 	equal(t, "key renewed", answer.Record.Key, key)
-	equal(t, "changed", answer.Changed, true)
+	t.changed(answer)
 	t.shows(answer, state{owner: "a", epoch: 1, left: left})
 }
 

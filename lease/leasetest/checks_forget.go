@@ -30,7 +30,7 @@ func floorStays(t *trial) {
 	a.granted(1)
 	forgot := t.done(a.forget(1))
 	t.shows(forgot, state{owner: "a", epoch: 1, left: ttl, floor: 1})
-	equal(t, "changed", forgot.Changed, true)
+	t.changed(forgot)
 	t.shows(t.done(a.renew(1)), state{owner: "a", epoch: 1, left: ttl, floor: 1})
 	t.shows(t.done(a.release(1)), state{owner: "a", epoch: 1, floor: 1})
 	equal(t, "floor at the next grant", b.granted(2).Record.ForgottenAtEpoch, 1)

@@ -23,7 +23,7 @@ func renewalExtends(t *trial) {
 		t.advance(ttl - time.Millisecond)
 		renewed := t.done(a.forTTL(length).renew(1))
 		t.shows(renewed, state{owner: "a", epoch: 1, left: length})
-		equal(t, "changed", renewed.Changed, true)
+		t.changed(renewed)
 		t.shows(a.read(), state{owner: "a", epoch: 1, left: length})
 	}
 	t.advance(time.Minute - time.Millisecond)
@@ -112,7 +112,7 @@ func releaseEnds(t *trial) {
 	released := t.done(a.release(1))
 	t.shows(released, state{owner: "a", epoch: 1})
 	equal(t, "end of the lease, in ms,", released.Record.LeaseUntil.Millis(), released.Now.Millis())
-	equal(t, "changed", released.Changed, true)
+	t.changed(released)
 	t.shows(a.read(), state{owner: "a", epoch: 1})
 	b.granted(2)
 }

@@ -103,7 +103,7 @@ func (w *inLine) granted(epoch uint64) lease.Answer {
 	answer := t.done(w.answer, w.err)
 	equal(t, "owner", answer.Record.Owner, w.who.owner)
 	equal(t, "epoch", answer.Record.Epoch, epoch)
-	equal(t, "changed", answer.Changed, true)
+	t.changed(answer)
 	if answer.Remaining <= 0 || answer.Remaining > w.who.ttl {
 		t.failf("want it remain for up to %v, got %v", w.who.ttl, answer.Remaining)
 	}
@@ -139,16 +139,17 @@ func (w *inLine) goesOn() {
 }
 
 func waitsInOrder(t *trial) {
+	t.inTime()
 	a := t.claimant("a")
 	a.granted(1)
 	b, c, d := t.claimant("b").waits(longWait), t.claimant("c").waits(longWait), t.claimant("d").waits(longWait)
-	t.done(a.release(1))
+	t.passedOn(a.release(1))
 	b.granted(2)
 	c.goesOn()
-	t.done(t.claimant("b").release(2))
+	t.passedOn(t.claimant("b").release(2))
 	c.granted(3)
 	d.goesOn()
-	t.done(t.claimant("c").release(3))
+	t.passedOn(t.claimant("c").release(3))
 	d.granted(4)
 	entries := a.history()
 	for i := 1; i+1 < len(entries); i += 2 {
@@ -158,11 +159,12 @@ func waitsInOrder(t *trial) {
 }
 
 func plainDoesNotOvertake(t *trial) {
+	t.inTime()
 	a, x := t.claimant("a"), t.claimant("x")
 	a.granted(1)
 	b, c := t.claimant("b").waits(longWait), t.claimant("c").waits(longWait)
 	t.held(x.acquire())
-	t.done(a.release(1))
+	t.passedOn(a.release(1))
 	equal(t, "holder", t.held(x.acquire()).Record.Owner, "b")
 	b.granted(2)
 	t.advance(ttl)
@@ -171,6 +173,7 @@ func plainDoesNotOvertake(t *trial) {
 }
 
 func handedOverAtTheEnd(t *trial) {
+	t.inTime()
 	t.claimant("a").granted(1)
 	b, c := t.claimant("b").waits(longWait), t.claimant("c").waits(longWait)
 	t.advance(ttl - time.Millisecond)
@@ -181,6 +184,7 @@ func handedOverAtTheEnd(t *trial) {
 }
 
 func leavesTheLine(t *trial) {
+	t.inTime()
 	a := t.claimant("a")
 	a.granted(1)
 	b, c := t.claimant("b").waits(longWait), t.claimant("c").waits(longWait)
@@ -190,11 +194,12 @@ func leavesTheLine(t *trial) {
 		t.failf("want an error for who left the line, got epoch %d", b.answer.Record.Epoch)
 	}
 	c.placed(1) // a store that is far hears of it a little later
-	t.done(a.release(1))
+	t.passedOn(a.release(1))
 	c.granted(2)
 }
 
 func waitIsOver(t *trial) {
+	t.inTime()
 	t.claimant("a").granted(1)
 	b := t.claimant("b").waits(longWait)
 	held := t.claimant("c").waits(100 * time.Millisecond).refused()
@@ -204,6 +209,7 @@ func waitIsOver(t *trial) {
 }
 
 func keepsItsPlace(t *trial) {
+	t.inTime()
 	a := t.claimant("a")
 	a.granted(1)
 	b := t.claimant("b").attempt("attempt of b")
@@ -211,28 +217,27 @@ func keepsItsPlace(t *trial) {
 	c := t.claimant("c").waits(longWait)
 	equal(t, "place", first.refused().Place, 1)
 	again := b.waits(longWait)
-	t.done(a.release(1))
+	t.passedOn(a.release(1))
 	again.granted(2)
 	c.goesOn()
 }
 
 func handsOverTo(t *trial) {
+	t.inTime()
 	a := t.claimant("a")
 	a.granted(1)
-	to := func(owner string) error {
-		_, err := do(t, "release to "+owner, func() (lease.Answer, error) {
+	release := func(owner string) (lease.Answer, error) {
+		return do(t, "release to "+owner, func() (lease.Answer, error) {
 			return t.subject.Store.Release(t.ctx, lease.ReleaseRequest{Key: a.key, Owner: "a", Epoch: 1, To: owner})
 		})
-		return err
 	}
+	to := func(owner string) error { _, err := release(owner); return err }
 	b, c := t.claimant("b").waits(longWait), t.claimant("c").waits(longWait)
 	t.invalid("to", to(" "))
 	t.invalid("to", to(strings.Repeat("o", lease.MaxOwnerBytes+1)))
 	t.notWaiting("nobody", to("nobody"))
 	t.shows(a.read(), state{owner: "a", epoch: 1, left: ttl})
-	if err := to("c"); err != nil {
-		t.failf("want it released, got %w", err)
-	}
+	t.passedOn(release("c"))
 	c.granted(2)
 	b.goesOn()
 }

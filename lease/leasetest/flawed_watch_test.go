@@ -104,6 +104,9 @@ func flawedWatchers() map[string]brokenWatcher {
 		"ends without an error":      {wrap: fails(func(error) error { return nil }), red: []string{withContext, requestLimits}},
 		"hides the cause":            {wrap: fails(hidesTheCause), red: []string{withContext}, green: []string{requestLimits}},
 		"outlives its context":       {wrap: outlivesContexts, red: []string{withContext}, green: []string{foreign}},
+		"hides the context's error":  {wrap: hides(context.Canceled), red: []string{withContext}, green: []string{requestLimits}},
+		"blames the store":           {wrap: fails(blamesTheStore), red: []string{withContext}, green: []string{requestLimits}},
+		"calls it served":            {wrap: hides(lease.ErrUnavailable), red: []string{withContext}, green: []string{requestLimits}},
 		"lists without a beginning":  {wrap: tells(func(_ lease.WatchRequest, u *lease.WatchUpdate) { u.Reset = false }), red: []string{theState, isGone}, green: []string{afterEach}},
 		"loses the last listed":      {wrap: tells(losesTheLastListed), red: []string{theState, aListingGoesOn}, green: []string{afterEach}},
 		"lists what was":             {wrap: tells(listsWhatWas), red: []string{theState}, green: []string{afterEach}},
@@ -211,8 +214,37 @@ func namesNoField(err error) error {
 }
 
 func hidesTheCause(err error) error {
-	if errors.Is(err, lease.ErrUnavailable) {
+	switch {
+	case errors.Is(err, lease.ErrUnavailable):
 		return lease.ErrUnavailable
+	case errors.Is(err, context.Canceled):
+		return context.Canceled
+	default:
+		return err
+	}
+}
+
+// without is an error that does not tell of being hidden.
+type without struct {
+	error
+	hidden error
+}
+
+func (e without) Is(target error) bool { return target != e.hidden && errors.Is(e.error, target) }
+
+// hides changes the errors of watches whose context has ended.
+func hides(hidden error) func(lease.Watcher) lease.Watcher {
+	return fails(func(err error) error {
+		if errors.Is(err, context.Canceled) {
+			return without{err, hidden}
+		}
+		return err
+	})
+}
+
+func blamesTheStore(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return errors.Join(lease.ErrUnavailable, err)
 	}
 	return err
 }
@@ -220,8 +252,8 @@ func hidesTheCause(err error) error {
 // outlivesContexts goes on until the silence of the check ends it, for another reason.
 func outlivesContexts(w lease.Watcher) lease.Watcher {
 	return fails(func(err error) error {
-		if errors.Is(err, lease.ErrUnavailable) {
-			return errors.Join(lease.ErrUnavailable, context.DeadlineExceeded)
+		if errors.Is(err, context.Canceled) {
+			return errors.Join(err, context.DeadlineExceeded)
 		}
 		return err
 	})(w)

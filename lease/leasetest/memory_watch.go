@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -51,8 +52,8 @@ func (w *memoryWatch) run(ctx context.Context, yield func(lease.WatchUpdate, err
 		return err
 	}
 	for {
-		if err := ended(ctx); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return w.ended(ctx)
 		}
 		updates, pause, err := w.next()
 		if err != nil {
@@ -88,6 +89,19 @@ func (w *memoryWatch) begin() error {
 		w.at = after.Index
 	}
 	return nil
+}
+
+// ended returns ctx's error with its cause. Until the first update is made, nobody has
+// served the watch.
+func (w *memoryWatch) ended(ctx context.Context) error {
+	err := context.Cause(ctx)
+	if !errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	if w.told.IsZero() {
+		err = fmt.Errorf("%w: %w", lease.ErrUnavailable, err)
+	}
+	return err
 }
 
 // next returns the updates that are next, or for what to wait.

@@ -22,6 +22,10 @@ type trial struct {
 	steps   []string // what was done so far
 	err     error    // the first fault
 	atEnd   []func() // what ends what the check has left going on
+	// repeated says that every fault is what a call comes to that was tried again.
+	repeated bool
+	// polled says that any fault may come of a wait whose polls were late.
+	polled bool
 }
 
 // errStopped stands for what a trial that has failed did not ask any more.
@@ -40,6 +44,19 @@ func (t *trial) failf(format string, args ...any) {
 	t.err = fmt.Errorf("%w; steps: %s", fmt.Errorf(format, args...), strings.Join(steps, ", "))
 }
 
+// inTime says that what follows hangs from waits whose polls come in time. Over a way they
+// may not, however well the store keeps the line: it passes over who has no poll with it.
+func (t *trial) inTime() { t.polled = t.subject.Retries }
+
+// repeatedf records a fault that may only come from a call that was tried again on the
+// way, if the subject does that.
+func (t *trial) repeatedf(format string, args ...any) {
+	if t.err == nil {
+		t.failf(format, args...)
+		t.repeated = t.subject.Retries
+	}
+}
+
 // part runs some steps as a trial of their own, so that one that fails does not
 // keep the others from being tried.
 func (t *trial) part(name string, run func(*trial)) {
@@ -47,6 +64,7 @@ func (t *trial) part(name string, run func(*trial)) {
 	run(p)
 	p.end()
 	if p.err != nil {
+		t.repeated = p.repeated && (t.repeated || t.err == nil)
 		t.err = errors.Join(t.err, fmt.Errorf("%s: %w", name, p.err))
 	}
 }
@@ -88,6 +106,22 @@ func (t *trial) done(answer lease.Answer, err error) lease.Answer {
 		t.failf("want it done, got %w", err)
 	}
 	return answer
+}
+
+// changed expects an operation to have done something.
+func (t *trial) changed(answer lease.Answer) {
+	if !answer.Changed {
+		t.repeatedf("want changed true, got false")
+	}
+}
+
+// passedOn expects the success of a release to somebody who waits. The same again would
+// be lost: the next epoch exists.
+func (t *trial) passedOn(answer lease.Answer, err error) {
+	if _, lost := errors.AsType[*lease.LostError](err); lost {
+		t.repeatedf("want it released, got %w", err)
+	}
+	t.done(answer, err)
 }
 
 // held expects a [*lease.HeldError] and returns it.

@@ -4,7 +4,9 @@ import (
 	"testing"
 )
 
-func TestAVoteIsNeverHalfWritten(t *testing.T) {
+func TestAVoteIsNeverHalfWritten(t *testing.T) { onEach(t, testAVoteIsNeverHalfWritten) }
+
+func testAVoteIsNeverHalfWritten(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, config(t, dir))
 	after := func(want vote) {
@@ -40,7 +42,9 @@ func TestAVoteIsNeverHalfWritten(t *testing.T) {
 	after(vote{8, 8, "d"})
 }
 
-func TestStableValues(t *testing.T) {
+func TestStableValues(t *testing.T) { onEach(t, testStableValues) }
+
+func testStableValues(t *testing.T) {
 	s := open(t, config(t, t.TempDir()))
 	for _, get := range []func() error{
 		func() error { _, err := s.Stable.Get([]byte("k")); return err },

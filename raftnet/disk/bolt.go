@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -56,14 +54,9 @@ func (e *inUseError) Error() string {
 	return fmt.Sprintf("%s is in use by another process: stop that first", e.path)
 }
 
-// createBolt makes the file with an empty log. A crash leaves all of it or nothing:
-// a raft.db that is empty or half written was never ours.
-func createBolt(path string) error {
-	unfinished := path + ".new"
-	if err := os.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	m, err := openBolt(unfinished)
+// buildBolt makes the file with an empty log, and then what fill writes.
+func buildBolt(path string, fill filler) error {
+	m, err := openBolt(path)
 	if err != nil {
 		return err
 	}
@@ -75,13 +68,10 @@ func createBolt(path string) error {
 	if err == nil {
 		err = m.Write(Change{Head: (&head{}).encode()})
 	}
-	if err = errors.Join(err, m.Close()); err != nil {
-		return err
+	if err == nil {
+		err = fill(m.Write)
 	}
-	if err := os.Rename(unfinished, path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
+	return errors.Join(err, m.Close())
 }
 
 // syncDir makes the names in a directory durable.

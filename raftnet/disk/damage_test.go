@@ -66,7 +66,11 @@ func (o *original) check(t *testing.T, dir string) (refused bool, err error) {
 	t.Helper()
 	s, err := disk.Open(config(t, dir))
 	if corrupt, ok := errors.AsType[*disk.CorruptError](err); ok {
-		if corrupt.File != filepath.Join(dir, disk.LogFile) || corrupt.Place == "" || !strings.Contains(err.Error(), "put back") {
+		wrong := corrupt.File != filepath.Join(dir, disk.LogFile)
+		if kindOf(t) == disk.LogWAL {
+			wrong = !strings.HasPrefix(corrupt.File, filepath.Join(dir, disk.WALDir))
+		}
+		if wrong || corrupt.Place == "" || !strings.Contains(err.Error(), "put back") {
 			return true, fmt.Errorf("it says only: %w", err)
 		}
 		return true, nil

@@ -121,6 +121,10 @@ func (m *model) has(t *testing.T, s *disk.Stores) error {
 // A write that fails at any point of a run is the last: nothing is acknowledged after
 // it, and what was before is all there.
 func TestNothingIsAcknowledgedAfterTheFirstFailure(t *testing.T) {
+	onEach(t, testNothingIsAcknowledgedAfterTheFirstFailure)
+}
+
+func testNothingIsAcknowledgedAfterTheFirstFailure(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		dir := quickDir(t)
@@ -149,6 +153,9 @@ func TestNothingIsAcknowledgedAfterTheFirstFailure(t *testing.T) {
 		closeStores(t, again)
 		if err := s.Close(); err != nil && f.way != failPanic {
 			t.Error(err)
+		}
+		if f.way == failPanic {
+			must(t, f.Medium.Close()) // what has panicked is not closed
 		}
 	}
 }
@@ -179,7 +186,9 @@ func checkLatched(t *testing.T, s *disk.Stores, err error, failed *failures) {
 	}
 }
 
-func TestAReadThatFailsIsAFailure(t *testing.T) {
+func TestAReadThatFailsIsAFailure(t *testing.T) { onEach(t, testAReadThatFailsIsAFailure) }
+
+func testAReadThatFailsIsAFailure(t *testing.T) {
 	var failed failures
 	f := &faulty{failRead: 3}
 	cfg := config(t, t.TempDir())
@@ -206,6 +215,10 @@ func (m *rotten) Read(index uint64) ([]byte, error) {
 }
 
 func TestOtherBytesAreRefusedWhenTheyAreRead(t *testing.T) {
+	onEach(t, testOtherBytesAreRefusedWhenTheyAreRead)
+}
+
+func testOtherBytesAreRefusedWhenTheyAreRead(t *testing.T) {
 	var first []byte
 	for name, change := range map[string]func(uint64, []byte) []byte{
 		"a bit":         func(_ uint64, v []byte) []byte { v[len(v)-1] ^= 4; return v },
@@ -245,7 +258,9 @@ func TestOtherBytesAreRefusedWhenTheyAreRead(t *testing.T) {
 
 // While one call fails, many others are on their way; those that come back with nil
 // were done before.
-func TestTheLatchHoldsForAllAtOnce(t *testing.T) {
+func TestTheLatchHoldsForAllAtOnce(t *testing.T) { onEach(t, testTheLatchHoldsForAllAtOnce) }
+
+func testTheLatchHoldsForAllAtOnce(t *testing.T) {
 	var failed failures
 	f := &faulty{failWrite: 60}
 	dir := t.TempDir()
@@ -288,6 +303,10 @@ func TestTheLatchHoldsForAllAtOnce(t *testing.T) {
 // A write that was on its way when another call failed is not acknowledged, and no
 // failure is returned to anybody before the owner knows.
 func TestAFailureComesBeforeAllThatIsReturned(t *testing.T) {
+	onEach(t, testAFailureComesBeforeAllThatIsReturned)
+}
+
+func testAFailureComesBeforeAllThatIsReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told, hang := make(chan struct{}), make(chan struct{})
 		inner := &slow{}

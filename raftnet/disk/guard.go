@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
+	"syscall"
 )
 
 // What is done to the disk, as metrics and errors call it.
 const (
 	opWrite    = "write"
+	opRoom     = "make room"
 	opRead     = "read"
 	opAppend   = "append"
 	opDelete   = "delete"
@@ -21,7 +23,10 @@ const (
 // behind it is an error, and an error closes the latch, after which nothing is written
 // any more.
 type guard struct {
-	inner    Medium
+	inner Medium
+	// room makes sure that a change can be written without space on the disk; nil if
+	// that is not known before.
+	room     func(Change) error
 	path     string
 	latch    *latch
 	watchdog *watchdog
@@ -50,6 +55,23 @@ func (g *guard) Read(index uint64) (value []byte, err error) {
 		return err
 	})
 	return value, err
+}
+
+// makeRoom makes sure that c can be written without space on the disk, if the medium can
+// do that. It reports false if there is none; nothing has been touched then.
+func (g *guard) makeRoom(c Change) (bool, error) {
+	if g.room == nil {
+		return true, nil
+	}
+	room := true
+	err := g.call(opRoom, func() error {
+		err := g.room(c)
+		if errors.Is(err, syscall.ENOSPC) {
+			room, err = false, nil
+		}
+		return err
+	})
+	return room, err
 }
 
 func (g *guard) call(op string, do func() error) error {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,10 +24,28 @@ import (
 // again and again.
 const plenty = 70 << 20
 
+// onEach runs a test on each kind of log.
+func onEach(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	for _, kind := range disk.LogKinds() {
+		t.Run(string(kind), test)
+	}
+}
+
+// kindOf is the kind of log that onEach runs a test on, which is in its name.
+func kindOf(t *testing.T) disk.LogKind {
+	for _, kind := range disk.LogKinds() {
+		if slices.Contains(strings.Split(t.Name(), "/"), string(kind)) {
+			return kind
+		}
+	}
+	return disk.LogBolt
+}
+
 // config is a storage in dir on a disk with space, of a node that must not fail.
 func config(t *testing.T, dir string) disk.Config {
 	return disk.Config{
-		Dir: dir, Logger: hclog.NewNullLogger(), Registry: prometheus.NewRegistry(),
+		Dir: dir, Log: kindOf(t), Logger: hclog.NewNullLogger(), Registry: prometheus.NewRegistry(),
 		OnFailure: func(err error) { t.Errorf("failed: %v", err) },
 		End:       func(err error) { t.Errorf("ended: %v", err) },
 		Leads:     func() bool { return false },
@@ -66,11 +86,16 @@ func quickDir(t *testing.T) string {
 // crashed returns a copy of dir as a process that ends now would leave it.
 func crashed(t *testing.T, dir string) string {
 	t.Helper()
-	to := filepath.Join(t.TempDir(), "copy")
-	if err := os.CopyFS(to, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
+	for {
+		to := filepath.Join(t.TempDir(), "copy")
+		err := os.CopyFS(to, os.DirFS(dir))
+		if errors.Is(err, fs.ErrNotExist) { // a segment that was being made has got its name
+			must(t, os.RemoveAll(to))
+			continue
+		}
+		must(t, err)
+		return to
 	}
-	return to
 }
 
 func entry(index, term uint64) *raft.Log {

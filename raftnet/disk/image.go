@@ -60,16 +60,21 @@ func (m *image) take(bucket string, key, value []byte) error {
 		if err != nil {
 			return m.corrupt("its head", err.Error())
 		}
-		if h.last < h.first || (h.first == 0) != (h.last == 0) {
-			return m.corrupt("its head", "the range of the log is impossible")
-		}
-		m.head, m.sum = h, h.before
-		return nil
+		return m.begin(h)
 	case bucket == logBucket && len(key) == 8:
 		return m.takeEntry(binary.BigEndian.Uint64(key), value)
 	default:
 		return m.corrupt("its buckets", fmt.Sprintf("there is a key in %q that was never written", bucket))
 	}
+}
+
+// begin takes in the head.
+func (m *image) begin(h *head) error {
+	if h.last < h.first || (h.first == 0) != (h.last == 0) {
+		return m.corrupt("its head", "the range of the log is impossible")
+	}
+	m.head, m.sum = h, h.before
+	return nil
 }
 
 func (m *image) takeEntry(index uint64, value []byte) error {

@@ -38,7 +38,7 @@ type Report struct {
 // report.
 func Inspect(dir string) (*Report, error) {
 	report := &Report{}
-	img, err := scanFile(filepath.Join(dir, LogFile))
+	img, err := scanLog(dir)
 	if _, damaged := errors.AsType[*CorruptError](err); err != nil && !damaged {
 		return nil, err
 	}

@@ -52,7 +52,9 @@ func inspect(t *testing.T, dir string) *disk.Report {
 	return report
 }
 
-func TestInspect(t *testing.T) {
+func TestInspect(t *testing.T) { onEach(t, testInspect) }
+
+func testInspect(t *testing.T) {
 	o := newOriginal(t)
 	must(t, os.Mkdir(filepath.Join(o.dir, "snapshots", "9-99-1.tmp"), 0o700))
 	r := inspect(t, o.dir)
@@ -96,7 +98,9 @@ func TestInspectNamesTheFirstDamagedEntry(t *testing.T) {
 	}
 }
 
-func TestOnlyAStoppedNodeIsInspected(t *testing.T) {
+func TestOnlyAStoppedNodeIsInspected(t *testing.T) { onEach(t, testOnlyAStoppedNodeIsInspected) }
+
+func testOnlyAStoppedNodeIsInspected(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, config(t, dir))
 	if _, err := disk.Inspect(dir); err == nil {
@@ -114,7 +118,9 @@ func TestOnlyAStoppedNodeIsInspected(t *testing.T) {
 	}
 }
 
-func TestAfterCloseAllIsRefused(t *testing.T) {
+func TestAfterCloseAllIsRefused(t *testing.T) { onEach(t, testAfterCloseAllIsRefused) }
+
+func testAfterCloseAllIsRefused(t *testing.T) {
 	s := open(t, config(t, t.TempDir()))
 	must(t, s.Logs.StoreLogs(entries(1, 3, 1)))
 	closeStores(t, s)

@@ -12,7 +12,9 @@ import (
 type journal struct {
 	medium Medium
 	path   string
-	latch  *latch
+	// bytes returns how much room the log takes.
+	bytes func() int64
+	latch *latch
 
 	// writing is held by whoever writes. A write that hangs does not hold up who only
 	// wants to know the head.

@@ -16,6 +16,7 @@ import (
 // It is safe for concurrent use; reads do not wait for writes.
 type logStore struct {
 	journal *journal
+	guard   *guard
 	space   *space
 	// owed says that entries were cut off the end, and what replaces them must not be
 	// refused for lack of space: raft would go on as if the old ones were there. The
@@ -61,7 +62,7 @@ func (l *logStore) StoreLogs(logs []*raft.Log) error {
 	if err != nil {
 		return j.latch.trip(opAppend, err)
 	}
-	if err := l.admit(c); err != nil {
+	if err := l.admit(c, next); err != nil {
 		return err
 	}
 	if err := j.write(c, next); err != nil {
@@ -71,7 +72,8 @@ func (l *logStore) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-func (l *logStore) admit(c Change) error {
+// admit returns an error unless c, with the head next, may be and can be written.
+func (l *logStore) admit(c Change, next *head) error {
 	size := uint64(0)
 	for _, e := range c.Put {
 		size += uint64(len(e.Value))
@@ -79,7 +81,15 @@ func (l *logStore) admit(c Change) error {
 	if l.owed {
 		return nil
 	}
-	return l.space.admit(size)
+	if err := l.space.admit(size); err != nil {
+		return err
+	}
+	c.Head = next.encode()
+	room, err := l.guard.makeRoom(c)
+	if err == nil && !room {
+		err = l.space.exhausted()
+	}
+	return err
 }
 
 // appendLocked returns the change that appends logs, and the head after it.

@@ -10,7 +10,9 @@ import (
 	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
-func TestLogGivesBackWhatItGot(t *testing.T) {
+func TestLogGivesBackWhatItGot(t *testing.T) { onEach(t, testLogGivesBackWhatItGot) }
+
+func testLogGivesBackWhatItGot(t *testing.T) {
 	dir := t.TempDir()
 	logs := []*raft.Log{
 		{Index: 1, Term: 1, Type: raft.LogConfiguration, Data: []byte("members")},
@@ -31,7 +33,9 @@ func TestLogGivesBackWhatItGot(t *testing.T) {
 	checkLog(t, open(t, config(t, dir)).Logs, logs)
 }
 
-func TestLogIsCutAtBothEnds(t *testing.T) {
+func TestLogIsCutAtBothEnds(t *testing.T) { onEach(t, testLogIsCutAtBothEnds) }
+
+func testLogIsCutAtBothEnds(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, config(t, dir))
 	must(t, s.Logs.StoreLogs(entries(1, 20, 1)))
@@ -55,7 +59,9 @@ func TestLogIsCutAtBothEnds(t *testing.T) {
 	checkLog(t, again.Logs, entries(6, 7, 3))
 }
 
-func TestLogBehindASnapshotIsReplaced(t *testing.T) {
+func TestLogBehindASnapshotIsReplaced(t *testing.T) { onEach(t, testLogBehindASnapshotIsReplaced) }
+
+func testLogBehindASnapshotIsReplaced(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, config(t, dir))
 	must(t, s.Logs.StoreLogs(entries(1, 5, 1)))
@@ -68,7 +74,9 @@ func TestLogBehindASnapshotIsReplaced(t *testing.T) {
 	checkLog(t, s.Logs, entries(101, 102, 2))
 }
 
-func TestHolesAreRefused(t *testing.T) {
+func TestHolesAreRefused(t *testing.T) { onEach(t, testHolesAreRefused) }
+
+func testHolesAreRefused(t *testing.T) {
 	for name, astray := range map[string]func(*disk.Stores) error{
 		"a gap":              func(s *disk.Stores) error { return s.Logs.StoreLog(entry(12, 1)) },
 		"a gap in the batch": func(s *disk.Stores) error { return s.Logs.StoreLogs([]*raft.Log{entry(11, 1), entry(13, 1)}) },

@@ -1,7 +1,6 @@
 package disk
 
 import (
-	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -49,13 +48,7 @@ func (m *metrics) register(s *Stores) error {
 			}
 			return 0
 		}),
-		gauge("leasenode_log_bytes", "Size of the file that has the log.", func() float64 {
-			info, err := os.Stat(s.journal.path)
-			if err != nil {
-				return 0
-			}
-			return float64(info.Size())
-		}),
+		gauge("leasenode_log_bytes", "Size of the file, or the files, that have the log.", func() float64 { return float64(s.journal.bytes()) }),
 		gauge("leasenode_log_entries", "Entries in the log.", func() float64 {
 			if h := s.journal.head(); h.first > 0 {
 				return float64(h.last - h.first + 1)

@@ -2,10 +2,6 @@ package disk
 
 import (
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -21,7 +17,10 @@ type Config struct {
 	Dir string
 	// Begun says that the directory has had a log before: that there is none is then
 	// a [*CorruptError], and otherwise a log is made.
-	Begun    bool
+	Begun bool
+	// Log is how the log is to be kept. A log of another kind is converted at the start:
+	// a crash leaves the one or the other.
+	Log      LogKind
 	Logger   hclog.Logger
 	Registry prometheus.Registerer
 
@@ -65,7 +64,7 @@ func (c Config) validate() error {
 	if c.Dir == "" || c.Logger == nil || c.Registry == nil || c.OnFailure == nil || c.End == nil || c.Leads == nil {
 		return errors.New("storage: Dir, Logger, Registry, OnFailure, End and Leads have to be set")
 	}
-	return nil
+	return c.Log.valid()
 }
 
 // Stores are the open storage of a node. All of it is safe for concurrent use.
@@ -113,31 +112,21 @@ func Open(cfg Config) (*Stores, error) {
 }
 
 func (s *Stores) openLog(cfg Config) error {
-	path := filepath.Join(cfg.Dir, LogFile)
-	_, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && cfg.Begun:
-		return &CorruptError{File: path, Place: "its directory", Problem: "it is missing"}
-	case errors.Is(err, fs.ErrNotExist):
-		if err := createBolt(path); err != nil {
-			return fmt.Errorf("make the log: %w", err)
-		}
-	}
-	img, err := scanFile(path)
+	path, kind, err := settleLog(cfg)
 	if err != nil {
 		return err
 	}
-	var medium Medium
-	if medium, err = openBolt(path); err != nil {
+	o, err := openKind(path, kind)
+	if err != nil {
 		return err
 	}
 	if cfg.Wrap != nil {
-		medium = cfg.Wrap(medium)
+		o.medium = cfg.Wrap(o.medium)
 	}
-	s.guard = &guard{inner: medium, path: path, latch: s.latch, watchdog: s.watchdog}
-	s.journal = &journal{medium: s.guard, path: path, latch: s.latch}
-	s.journal.newest.Store(img.head)
-	s.Logs = &logStore{journal: s.journal, space: s.space}
+	s.guard = &guard{inner: o.medium, room: o.room, path: path, latch: s.latch, watchdog: s.watchdog}
+	s.journal = &journal{medium: s.guard, path: path, bytes: o.bytes, latch: s.latch}
+	s.journal.newest.Store(o.image.head)
+	s.Logs = &logStore{journal: s.journal, guard: s.guard, space: s.space}
 	s.Stable = &ballot{journal: s.journal}
 	return nil
 }

@@ -128,7 +128,9 @@ func apply(t *testing.T, peers []*peer, n int) {
 
 // A follower that was away for longer than the log reaches back is given a snapshot,
 // and then entries that do not join on to its log.
-func TestRaftGoesOnBehindASnapshot(t *testing.T) {
+func TestRaftGoesOnBehindASnapshot(t *testing.T) { onEach(t, testRaftGoesOnBehindASnapshot) }
+
+func testRaftGoesOnBehindASnapshot(t *testing.T) {
 	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	peers := startPeers(t, dirs)
 	apply(t, peers, 10)

@@ -33,7 +33,9 @@ func wantUsable(t *testing.T, s *disk.Stores, want ...uint64) {
 	}
 }
 
-func TestSnapshotsGiveBackWhatTheyGot(t *testing.T) {
+func TestSnapshotsGiveBackWhatTheyGot(t *testing.T) { onEach(t, testSnapshotsGiveBackWhatTheyGot) }
+
+func testSnapshotsGiveBackWhatTheyGot(t *testing.T) {
 	dir := t.TempDir()
 	cfg := config(t, dir)
 	s := open(t, cfg)
@@ -62,6 +64,10 @@ func TestSnapshotsGiveBackWhatTheyGot(t *testing.T) {
 }
 
 func TestAHalfWrittenSnapshotIsPassedOver(t *testing.T) {
+	onEach(t, testAHalfWrittenSnapshotIsPassedOver)
+}
+
+func testAHalfWrittenSnapshotIsPassedOver(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, config(t, dir))
 	must(t, s.Logs.StoreLogs(entries(1, 40, 1)))
@@ -100,6 +106,10 @@ func noneUnfinished(t *testing.T, dir string) {
 }
 
 func TestACancelledSnapshotLeavesNothing(t *testing.T) {
+	onEach(t, testACancelledSnapshotLeavesNothing)
+}
+
+func testACancelledSnapshotLeavesNothing(t *testing.T) {
 	cfg := config(t, t.TempDir())
 	s := open(t, cfg)
 	must(t, s.Logs.StoreLogs(entries(1, 40, 1)))
@@ -121,6 +131,10 @@ func TestACancelledSnapshotLeavesNothing(t *testing.T) {
 
 // What is damaged does not count when old snapshots are removed.
 func TestAGoodSnapshotIsNotRemovedForADamagedOne(t *testing.T) {
+	onEach(t, testAGoodSnapshotIsNotRemovedForADamagedOne)
+}
+
+func testAGoodSnapshotIsNotRemovedForADamagedOne(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, config(t, dir))
 	must(t, s.Logs.StoreLogs(entries(1, 40, 1)))
@@ -144,6 +158,10 @@ func TestAGoodSnapshotIsNotRemovedForADamagedOne(t *testing.T) {
 }
 
 func TestAnOlderSnapshotThanThereIsIsRefused(t *testing.T) {
+	onEach(t, testAnOlderSnapshotThanThereIsIsRefused)
+}
+
+func testAnOlderSnapshotThanThereIsIsRefused(t *testing.T) {
 	s := open(t, config(t, t.TempDir()))
 	must(t, s.Logs.StoreLogs(entries(1, 40, 1)))
 	_, err := takeSnapshot(s, 30, 1, 100)
@@ -153,7 +171,9 @@ func TestAnOlderSnapshotThanThereIsIsRefused(t *testing.T) {
 	}
 }
 
-func TestContinuous(t *testing.T) {
+func TestContinuous(t *testing.T) { onEach(t, testContinuous) }
+
+func testContinuous(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		extent   disk.Extent
@@ -186,7 +206,9 @@ func TestContinuous(t *testing.T) {
 }
 
 // raft would go on with what is left.
-func TestALostSnapshotIsAGap(t *testing.T) {
+func TestALostSnapshotIsAGap(t *testing.T) { onEach(t, testALostSnapshotIsAGap) }
+
+func testALostSnapshotIsAGap(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, config(t, dir))
 	must(t, s.Logs.StoreLogs(entries(1, 40, 1)))

@@ -63,12 +63,26 @@ func (s *space) admit(size uint64) error {
 		s.lookLocked()
 	}
 	if s.full.Load() {
-		s.metrics.refused.Inc()
-		needed := s.neededLocked()
-		return &FullError{Dir: s.dir, Free: s.left, Reserve: needed + slack(needed)}
+		return s.refuseLocked()
 	}
 	s.left -= min(s.left, copiesOfAChange*size)
 	return nil
+}
+
+// exhausted says that there was no space though it was admitted, and returns the
+// [*FullError]: somebody else has taken it.
+func (s *space) exhausted() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.full.Store(true)
+	s.lookLocked()
+	return s.refuseLocked()
+}
+
+func (s *space) refuseLocked() error {
+	s.metrics.refused.Inc()
+	needed := s.neededLocked()
+	return &FullError{Dir: s.dir, Free: s.left, Reserve: needed + slack(needed)}
 }
 
 func (s *space) neededLocked() uint64 { return max(s.reserve, copiesOfAChange*s.biggest) }

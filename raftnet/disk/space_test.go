@@ -18,6 +18,10 @@ import (
 const reserve = 64 << 20
 
 func TestAFullDiskRefusesWhatGrowsAndNothingElse(t *testing.T) {
+	onEach(t, testAFullDiskRefusesWhatGrowsAndNothingElse)
+}
+
+func testAFullDiskRefusesWhatGrowsAndNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var free atomic.Uint64
 		free.Store(1 << 40)
@@ -65,6 +69,10 @@ func TestAFullDiskRefusesWhatGrowsAndNothingElse(t *testing.T) {
 
 // raft would go on as if what was cut off were there.
 func TestWhatReplacesACutTailIsNotRefused(t *testing.T) {
+	onEach(t, testWhatReplacesACutTailIsNotRefused)
+}
+
+func testWhatReplacesACutTailIsNotRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var free atomic.Uint64
 		free.Store(plenty)
@@ -84,7 +92,9 @@ func TestWhatReplacesACutTailIsNotRefused(t *testing.T) {
 }
 
 // Between two looks at the disk, what is written counts.
-func TestABurstDoesNotRunPastTheReserve(t *testing.T) {
+func TestABurstDoesNotRunPastTheReserve(t *testing.T) { onEach(t, testABurstDoesNotRunPastTheReserve) }
+
+func testABurstDoesNotRunPastTheReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var written atomic.Uint64
 		cfg := config(t, t.TempDir())
@@ -121,6 +131,10 @@ func TestTheReserveGrowsWithTheBatches(t *testing.T) {
 }
 
 func TestASpareFileIsGivenBackAndMadeAgain(t *testing.T) {
+	onEach(t, testASpareFileIsGivenBackAndMadeAgain)
+}
+
+func testASpareFileIsGivenBackAndMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var free atomic.Uint64
 		free.Store(1 << 40)
@@ -182,6 +196,10 @@ func TestAStartWaitsForRoom(t *testing.T) {
 }
 
 func TestIfTheSpaceIsNotKnownNothingIsRefused(t *testing.T) {
+	onEach(t, testIfTheSpaceIsNotKnownNothingIsRefused)
+}
+
+func testIfTheSpaceIsNotKnownNothingIsRefused(t *testing.T) {
 	cfg := config(t, t.TempDir())
 	cfg.Free = func(string) (uint64, error) { return 0, errInjected }
 	s := open(t, cfg)

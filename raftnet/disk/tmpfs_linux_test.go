@@ -43,7 +43,9 @@ func hog(t *testing.T, dir string) (release func()) {
 	return func() { must(t, os.Remove(path)) }
 }
 
-func TestARealDiskThatFillsUp(t *testing.T) {
+func TestARealDiskThatFillsUp(t *testing.T) { onEach(t, testARealDiskThatFillsUp) }
+
+func testARealDiskThatFillsUp(t *testing.T) {
 	dir := smallDisk(t, "size=40m")
 	cfg := config(t, dir)
 	cfg.Free, cfg.Reserve = nil, 2<<20
@@ -117,8 +119,46 @@ func TestARealDiskWithoutALastByte(t *testing.T) {
 	closeStores(t, again)
 }
 
+// Where segments are made ahead the end of the disk is met before anything is touched: the
+// node goes on, and votes.
+func TestARealDiskWithoutALastByteRefuses(t *testing.T) {
+	t.Run(string(disk.LogWAL), func(t *testing.T) {
+		dir := smallDisk(t, "size=24m")
+		cfg := config(t, dir)
+		cfg.Reserve, cfg.Free = 1, nil // it does not see it coming
+		s := open(t, cfg)
+		must(t, s.Logs.StoreLogs(entries(1, 50, 1)))
+		release := hog(t, dir)
+		var err error
+		last := uint64(50)
+		for err == nil {
+			if err = s.Logs.StoreLog(entry(last+1, 1)); err == nil {
+				last++
+			}
+		}
+		if _, ok := errors.AsType[*disk.FullError](err); !ok || s.Err() != nil || last < 80 {
+			t.Fatalf("after %d entries: %v", last, err)
+		}
+		for term := uint64(2); term < 12; term++ {
+			must(t, setTerm(s, term))
+			must(t, castVote(s, term, "n2"))
+		}
+		release()
+		eventually(t, "the disk to have space", func() bool { return !s.Full() })
+		must(t, s.Logs.StoreLogs(entries(last+1, last+500, 1)))
+		closeStores(t, s)
+		again := open(t, config(t, dir))
+		checkLog(t, again.Logs, entries(1, last+500, 1))
+		closeStores(t, again)
+	})
+}
+
 // Nothing rests on a snapshot until it is finished.
 func TestASnapshotThatDoesNotFitIsGivenUp(t *testing.T) {
+	onEach(t, testASnapshotThatDoesNotFitIsGivenUp)
+}
+
+func testASnapshotThatDoesNotFitIsGivenUp(t *testing.T) {
 	dir := smallDisk(t, "size=8m")
 	cfg := config(t, dir)
 	cfg.Reserve = 1
