@@ -88,8 +88,8 @@ func TestHelpNamesEnvironment(t *testing.T) {
 	visit(a.rootCommand())
 	want := map[string][]string{
 		"leasenode":       {"endpoints", "output", "timeout"},
-		"leasenode dev":   {"api-port", "data-dir", "http-port", "log-level", "max-keys", "nodes", "peer-port"},
-		"leasenode serve": {"api-addr", "api-listen", "cluster", "data-dir", "dial", "http-addr", "id", "log-format", "log-level", "max-keys", "peer-addr", "peer-listen"},
+		"leasenode dev":   {"api-port", "data-dir", "http-port", "log-level", "log-store", "max-keys", "nodes", "peer-port"},
+		"leasenode serve": {"api-addr", "api-listen", "cluster", "data-dir", "dial", "http-addr", "id", "log-format", "log-level", "log-store", "max-keys", "peer-addr", "peer-listen"},
 	}
 	check(t, "flags that name a variable", fmt.Sprint(named), fmt.Sprint(want))
 }
