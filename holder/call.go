@@ -164,11 +164,21 @@ func giveUp(ctx context.Context, last, unknown error) error {
 	if unknown != nil && !errors.Is(last, lease.ErrOutcomeUnknown) {
 		last = fmt.Errorf("%w; and after that: %v", unknown, last)
 	}
-	if ended := endOf(ctx); ended != nil {
-		return fmt.Errorf("%w; given up: %w", last, ended)
+	ended := endOf(ctx)
+	if ended == nil {
+		return last
 	}
-	return last
+	if before, ok := errors.AsType[*givenUpError](last); ok && errors.Is(before.ended, ctx.Err()) && errors.Is(before.ended, context.Cause(ctx)) {
+		return last
+	}
+	return &givenUpError{last: last, ended: ended}
 }
+
+// givenUpError is the error of the last try of a call, and why no other followed.
+type givenUpError struct{ last, ended error }
+
+func (e *givenUpError) Error() string   { return e.last.Error() + "; given up: " + e.ended.Error() }
+func (e *givenUpError) Unwrap() []error { return []error{e.last, e.ended} }
 
 // endOf returns why ctx has ended, which is ctx's own error, too; nil if it has not.
 func endOf(ctx context.Context) error {

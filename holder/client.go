@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/leasenode/leasenode/api/leasepb"
 	"github.com/leasenode/leasenode/api/wire"
 	"github.com/leasenode/leasenode/lease"
@@ -36,6 +38,13 @@ func StayWithEndpoints() Option { return func(c *conns) { c.stay = true } }
 func DialWith(dial func(ctx context.Context, addr string) (net.Conn, error)) Option {
 	return func(c *conns) { c.dial = dial }
 }
+
+// WithLogger has logger hear, as a warning, when no node has served what was asked of the
+// client for about 5 s, and rarely again while that goes on, with the addresses that were
+// asked and the latest error; and when one serves again. That goes for watches and
+// observations, too, which tell nothing else of it. What a [Holder] asks is told to its
+// own logger instead.
+func WithLogger(logger hclog.Logger) Option { return func(c *conns) { c.contact.log = logger } }
 
 // Dial returns a client of the cluster that has the endpoints, host:port each, in any
 // order. The host is a name or an address, an IPv6 one in brackets; without a host it is
@@ -67,7 +76,9 @@ func (c *Client) Close() error { return c.conns.close() }
 // cluster then takes it back. A deadline shortens the wait, and the refusal is known.
 func (c *Client) Acquire(ctx context.Context, req lease.AcquireRequest) (lease.Answer, error) {
 	if req.Wait != 0 {
-		return c.wait(ctx, req)
+		latest := &latestTry{}
+		answer, err := c.wait(context.WithValue(ctx, latestTryKey{}, latest), req)
+		return answer, latest.explain(ctx, req.Key, err)
 	}
 	p, err := wire.AcquireToProto(req)
 	if err != nil {

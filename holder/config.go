@@ -33,7 +33,9 @@ type Config struct {
 	// Clock is what leases are counted on; nil stands for [NewClock]. Tests in a bubble
 	// of testing/synctest want [lease.NewSystemClock], which follows the bubble's time.
 	Clock lease.Clock
-	// Logger hears of what happens to leases; nil for none.
+	// Logger hears of what happens to leases, and, as a warning, when no node has served what
+	// the holder asked for about 5 s, rarely again while that goes on, and when one serves
+	// again; nil for none.
 	Logger hclog.Logger
 	// OnChange is called with each change of each lease, one at a time, in order, on a
 	// goroutine of the holder's own. Nothing but later calls waits for it. It may use

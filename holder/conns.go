@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
@@ -25,6 +26,7 @@ type conns struct {
 	endpoints []string
 	stay      bool                                                     // use no address but the endpoints
 	dial      func(ctx context.Context, addr string) (net.Conn, error) // nil for the system's
+	contact   contact                                                  // of calls that no holder has made
 
 	mu     sync.Mutex
 	open   map[string]*grpc.ClientConn
@@ -63,6 +65,7 @@ type target struct {
 
 func newConns(endpoints []string, options []Option) (*conns, error) {
 	c := &conns{endpoints: endpoints, open: map[string]*grpc.ClientConn{}, lanes: map[string][]*lane{}, silent: map[string]silence{}}
+	c.contact.log = hclog.NewNullLogger()
 	for _, option := range options {
 		option(c)
 	}
@@ -125,6 +128,7 @@ func (c *conns) connect(addr string) (*grpc.ClientConn, error) {
 		resolver, options = "passthrough:///", append(options, grpc.WithContextDialer(c.dial))
 	}
 	conn, err := grpc.NewClient(resolver+addr, append(options,
+		grpc.WithUnaryInterceptor(c.hear(addr)), // outside of the others
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		// A peer that vanished without a word is noticed within 13 s even when idle.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second, PermitWithoutStream: true}),

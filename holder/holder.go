@@ -27,6 +27,8 @@ type Holder struct {
 	clock  lease.Clock
 	log    hclog.Logger
 	counts counts
+	// contact is whether the store serves what this holder asks.
+	contact contact
 
 	changes *changes
 	wake    chan struct{} // has a token if the schedule changed
@@ -56,6 +58,7 @@ func New(store lease.Store, config Config) (*Holder, error) {
 		clock: config.Clock, log: config.Logger, changes: startChanges(config.OnChange),
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), leases: map[*Lease]struct{}{},
 	}
+	h.contact.log = config.Logger
 	h.life, h.end = context.WithCancel(context.Background())
 	h.joined.Go(h.renewLoop)
 	return h, nil
@@ -172,10 +175,11 @@ func (h *Holder) acquire(ctx context.Context, key string, p patience) (answer le
 	var unknown error
 	for n := 0; ; n++ {
 		began := time.Now()
-		sent = h.ask(ctx, func(ctx context.Context) {
+		sent = h.ask(ctx, &h.counts.failed, func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, h.terms.ttl+req.Wait)
 			defer cancel()
 			answer, err = h.store.Acquire(ctx, req)
+			return err
 		})
 		_, lost := asLost(err)
 		held, refused := errors.AsType[*lease.HeldError](err)

@@ -47,8 +47,8 @@ type Stats struct {
 	// Acquired counts grants; Fenced, Resumed, Lost and Released count changes. A lease
 	// that is fenced and then lost counts in both.
 	Acquired, Fenced, Resumed, Lost, Released uint64
-	// Renewed counts renewals that were answered, Failed those that were not and will be
-	// tried again.
+	// Renewed counts renewals that were answered. Failed counts those that were not and will
+	// be tried again, and tries to acquire that nobody served.
 	Renewed, Failed uint64
 	// Requests counts the calls of the store. One call can renew up to 1,000 leases.
 	Requests uint64

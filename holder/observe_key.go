@@ -20,7 +20,7 @@ func WithRenewals() ObserveOption { return func(o *observation) { o.renewals = t
 // of the moment that is told about, on the cluster clock: a renewal may have made it more
 // since, and time has made it less. It is no right to act. A key that was never granted
 // has epoch 0. Between two values it can not be told from a key that nothing happens to
-// that no node answers.
+// that no node answers: see [WithLogger].
 //
 // It goes on until ctx ends or the key is no key; the last element then has an error
 // and nothing else, as with [Client.Watch]: ctx's own, if that has ended. When it was

@@ -97,7 +97,10 @@ func (h *Holder) renewBatch(batch []renewal) {
 		reqs[i] = r.lease.renewRequest()
 	}
 	var outcomes []lease.Outcome
-	sent := h.ask(ctx, func(ctx context.Context) { outcomes = h.sendRenewals(ctx, reqs) })
+	sent := h.ask(ctx, nil, func(ctx context.Context) error {
+		outcomes = h.sendRenewals(ctx, reqs)
+		return outcomes[0].Err
+	})
 	var failures []error
 	for i, r := range batch {
 		err := r.lease.settle(sent, outcomes[i])
@@ -144,7 +147,10 @@ func (h *Holder) renewOne(ctx context.Context, l *Lease) error {
 	ctx, cancel := h.bounded(ctx, l)
 	defer cancel()
 	var outcome lease.Outcome
-	sent := h.ask(ctx, func(ctx context.Context) { outcome.Answer, outcome.Err = h.store.Renew(ctx, l.renewRequest()) })
+	sent := h.ask(ctx, nil, func(ctx context.Context) error {
+		outcome.Answer, outcome.Err = h.store.Renew(ctx, l.renewRequest())
+		return outcome.Err
+	})
 	if err := l.settle(sent, outcome); err != nil {
 		return h.about("renew", l.key, err)
 	}
@@ -157,8 +163,9 @@ func (h *Holder) forgetOne(ctx context.Context, l *Lease) error {
 	defer cancel()
 	var answer lease.Answer
 	var err error
-	h.ask(ctx, func(ctx context.Context) {
+	h.ask(ctx, nil, func(ctx context.Context) error {
 		answer, err = h.store.Forget(ctx, lease.ForgetRequest{Key: l.key, Owner: l.Owner(), Epoch: l.epoch})
+		return err
 	})
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,8 +183,9 @@ func (h *Holder) forgetOne(ctx context.Context, l *Lease) error {
 // releaseOne gives l back, whose turn the caller has.
 func (h *Holder) releaseOne(ctx context.Context, l *Lease) error {
 	var err error
-	h.ask(ctx, func(ctx context.Context) {
+	h.ask(ctx, nil, func(ctx context.Context) error {
 		_, err = h.store.Release(ctx, lease.ReleaseRequest{Key: l.key, Owner: l.Owner(), Epoch: l.epoch})
+		return err
 	})
 	if err != nil {
 		return h.about("release", l.key, err)

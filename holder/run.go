@@ -61,6 +61,9 @@ func (h *Holder) Run(ctx context.Context, key string, work Work, options ...RunO
 		case fence == nil:
 			return err
 		case !r.again || fence.Reason == lease.ReasonReleased || ctx.Err() != nil:
+			if errors.Is(err, fence) { // the work has returned its context's cause
+				return fmt.Errorf("run: %w", err)
+			}
 			return fmt.Errorf("run: %w", errors.Join(fence, err))
 		}
 		h.log.Info("contending again", "key", key, "after", l.epoch, "error", err)

@@ -254,3 +254,17 @@ func TestRunThatCannotBeginSaysWhy(t *testing.T) {
 		wantCode(t, "a bad key", h.Run(t.Context(), "", never), lease.CodeInvalid)
 	})
 }
+
+// Work that hands on why its context has ended says nothing new.
+func TestRunSaysOnceThatItWasFenced(t *testing.T) {
+	inLiveWorld(t, func(t *testing.T, w *world) {
+		h := w.holder("r1", lease.NewSystemClock())
+		err := h.Run(t.Context(), aKey, func(ctx context.Context, _ *holder.Lease) error {
+			w.faulty.Cut()
+			<-ctx.Done()
+			return fmt.Errorf("working: %w", context.Cause(ctx))
+		})
+		want(t, "result", err.Error(), `run: working: fenced from "`+aKey+`" at epoch 1 (lease_expired_locally, unreachable): stop, and wait for a renewal, or acquire it again`)
+		wantCode(t, "result", err, lease.CodeFenced)
+	})
+}

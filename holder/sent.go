@@ -2,6 +2,7 @@ package holder
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -49,17 +50,29 @@ func hasSendTime(ctx context.Context) bool {
 	return ok
 }
 
-// ask has do call the store, and returns the clock just before the answered try left.
+// ask has do call the store, for which failures, if it is not nil, counts the tries that
+// nobody served, and returns the clock just before the answered try left.
 // Only a bare Client says when that was. With any other store, which may try several
 // times or all at once, it is when the call began: never later than the truth, so that
 // a lease may be thought shorter than it is, and never longer.
-func (h *Holder) ask(ctx context.Context, do func(context.Context)) time.Duration {
+func (h *Holder) ask(ctx context.Context, failures *atomic.Uint64, do func(context.Context) error) time.Duration {
 	h.counts.requests.Add(1)
 	record := &sentRecord{clock: h.clock}
 	record.at.Store(int64(h.clock.Monotonic()))
 	if _, ok := h.store.(*Client); ok {
 		ctx = context.WithValue(ctx, sentKey{}, record)
+		ctx = context.WithValue(ctx, hearingKey{}, hearing{contact: &h.contact, failures: failures})
+		_ = do(ctx) // the client tells the contact of each try
+		return time.Duration(record.at.Load())
 	}
-	do(ctx)
+	switch err := do(ctx); {
+	case !unserved(err):
+		h.contact.served()
+	case !errors.Is(err, context.Canceled):
+		h.contact.failed("", err)
+		if failures != nil {
+			failures.Add(1)
+		}
+	}
 	return time.Duration(record.at.Load())
 }

@@ -35,7 +35,7 @@ var _ lease.Watcher = (*Client)(nil)
 // last second.
 //
 // An update may have neither events nor records: it tells the position, every few
-// seconds while nothing happens. While the caller is busy with an update, nothing is
+// seconds while nothing happens. While no node answers there is none: see [WithLogger]. While the caller is busy with an update, nothing is
 // read; a caller that is busy for long is caught up with what is kept for it, and when
 // that does not go back far enough, the watch ends with a [*lease.CompactedError], or
 // begins with a new listing if it has Sync.
@@ -128,6 +128,9 @@ func (w *watch) run(ctx context.Context, yield func(lease.WatchUpdate, error) bo
 			err = &unansweredError{w.subject}
 		}
 		last.take(ctx, failed, err)
+		if ctx.Err() == nil {
+			w.conns.heard(ctx, addr, failed)
+		}
 		if ctx.Err() != nil || errors.Is(failed, errClientClosed) {
 			return giveUp(ctx, last.err, nil)
 		}
@@ -190,6 +193,7 @@ func (w *watch) read(ctx context.Context, addr string, wait time.Duration, yield
 		if err != nil {
 			return begun, err
 		}
+		w.conns.heard(ctx, addr, nil)
 		u.Reset = req.Sync && !begun
 		begun = true
 		u.Events = w.untold(u.Events, &again)

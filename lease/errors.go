@@ -76,9 +76,9 @@ func (e *LostError) Error() string {
 	case r.Epoch == 0:
 		return fmt.Sprintf("%q was never granted to anyone, so there is no lease of it: acquire it first, or look at how it is spelled", r.Key)
 	case e.Remaining == 0:
-		return fmt.Sprintf("this lease of %q is over; the latest was epoch %d of %q: stop, and acquire again", r.Key, r.Epoch, r.Owner)
+		return fmt.Sprintf("%q is held by nobody; the latest lease of it, epoch %d of %q, is over: stop, and acquire again", r.Key, r.Epoch, r.Owner)
 	default:
-		return fmt.Sprintf("this lease of %q is over; %q holds epoch %d: stop, and acquire again", r.Key, r.Owner, r.Epoch)
+		return fmt.Sprintf("%q is held by %q at epoch %d, and not by the owner at the epoch that was named: stop, and acquire again if that was you", r.Key, r.Owner, r.Epoch)
 	}
 }
 
@@ -126,6 +126,9 @@ type FencedError struct {
 }
 
 func (e *FencedError) Error() string {
+	if e.Reason == ReasonReleased {
+		return fmt.Sprintf("the lease of %q at epoch %d was released (%s, %s): it is not held any more", e.Key, e.Epoch, e.Reason, e.Cause)
+	}
 	next := "acquire it again"
 	if e.Reason == ReasonExpiredLocally {
 		next = "wait for a renewal, or acquire it again"

@@ -72,9 +72,10 @@ func TestErrorsSayWhatHappenedAndWhatToDo(t *testing.T) {
 		"held":         {&lease.HeldError{Record: record, Remaining: 1500 * time.Millisecond}, []string{`"the/key"`, `"r1"`, "epoch 7", "1.5s", "wait"}},
 		"never given":  {&lease.LostError{Record: lease.Record{Key: "the/key"}}, []string{`"the/key"`, "never granted", "acquire"}},
 		"over":         {&lease.LostError{Record: record}, []string{`"the/key"`, `"r1"`, "epoch 7", "over", "stop"}},
-		"superseded":   {&lease.LostError{Record: record, Remaining: time.Second}, []string{`"the/key"`, `"r1" holds epoch 7`, "stop"}},
+		"superseded":   {&lease.LostError{Record: record, Remaining: time.Second}, []string{`"the/key"`, `held by "r1" at epoch 7`, "not by the owner at the epoch that was named", "stop"}},
 		"fenced":       {&lease.FencedError{Reason: lease.ReasonExpiredLocally, Cause: lease.CauseUnreachable, Key: "the/key", Epoch: 7}, []string{`"the/key"`, "epoch 7", "lease_expired_locally", "unreachable", "stop", "renewal"}},
 		"fenced, lost": {&lease.FencedError{Reason: lease.ReasonLost, Cause: lease.CauseSuperseded, Key: "the/key", Epoch: 7}, []string{`"the/key"`, "epoch 7", "lease_lost", "superseded", "stop", "acquire it again"}},
+		"released":     {&lease.FencedError{Reason: lease.ReasonReleased, Cause: lease.CauseReleased, Key: "the/key", Epoch: 7}, []string{`"the/key" at epoch 7 was released`, "lease_released", "not held any more"}},
 		"invalid":      {&lease.InvalidError{Field: "ttl", Problem: "0s is outside", Limit: "100ms to 24h"}, []string{"ttl", "0s is outside", "100ms to 24h"}},
 		"exhausted":    {&lease.ExhaustedError{Resource: "keys", Limit: 10}, []string{"keys", "10"}},
 		"of a key":     {&lease.ExhaustedError{Resource: "epochs", Limit: 10, Key: "the/key"}, []string{"epochs", "10", `"the/key"`}},
@@ -86,6 +87,9 @@ func TestErrorsSayWhatHappenedAndWhatToDo(t *testing.T) {
 			if !strings.Contains(c.err.Error(), part) {
 				t.Errorf("%s: %q does not say %q", name, c.err, part)
 			}
+		}
+		if name == "released" && (strings.Contains(c.err.Error(), "fenced") || strings.Contains(c.err.Error(), "acquire")) {
+			t.Errorf("a release that reads as an alarm: %q", c.err)
 		}
 		if strings.Contains(c.err.Error(), "\n") {
 			t.Errorf("%s: %q is not one line", name, c.err)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -158,13 +160,18 @@ func (a *app) dev(ctx context.Context, plan devPlan) (err error) {
 	if err := plan.validate(); err != nil {
 		return err
 	}
+	// Where nothing is yet no dev runs, and nothing is made that could not be used.
+	taken := plan.checkPorts(ctx)
+	if _, missing := os.Stat(plan.dir); taken != nil && errors.Is(missing, fs.ErrNotExist) {
+		return taken
+	}
 	home, err := openDevHome(plan)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, home.close()) }()
-	if err := plan.checkPorts(ctx); err != nil {
-		return err
+	if taken != nil {
+		return taken
 	}
 	if err := home.found(plan); err != nil {
 		return err

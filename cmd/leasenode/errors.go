@@ -108,10 +108,14 @@ func (a *app) message(err error) string {
 
 // remedy says what to do when nobody answered, or nobody who could.
 func (a *app) remedy() string {
+	look := `see "leasenode status"`
 	if a.command == "leasenode status" {
-		return `look whether the nodes run, or start a cluster here with "leasenode dev"`
+		look = "look whether the nodes run"
 	}
-	return `see "leasenode status", or start a cluster here with "leasenode dev"`
+	if a.endpointsTyped || strings.Join(a.endpoints, ",") != defaultEndpoints {
+		return look + ", and whether --endpoints are the nodes' client addresses (--api-addr), not those for other nodes (--peer-addr)"
+	}
+	return look + `, or start a cluster here with "leasenode dev"`
 }
 
 // readError is the failure of a call that changes nothing: that it was "certainly not

@@ -11,6 +11,26 @@ import (
 
 const envPrefix = "LEASENODE_"
 
+// fromEnvironment reports whether a flag of cmd can come from the environment. Those
+// can that are the same for all that is done at a place: how to reach the cluster and how
+// to print, and everything about a server. Those cannot that say which lease is meant and
+// what to do with it: what runs under "leasenode lock" has LEASENODE_KEY and
+// LEASENODE_EPOCH in its environment, which are about the lease of lock alone.
+func fromEnvironment(cmd *cobra.Command, flag string) bool {
+	switch flag {
+	case "endpoints", "timeout", "output":
+		return true
+	case "help", "version":
+		return false
+	}
+	for ; cmd != nil; cmd = cmd.Parent() {
+		if name := cmd.Name(); name == "serve" || name == "dev" {
+			return true
+		}
+	}
+	return false
+}
+
 // envName returns the environment variable that stands for a flag.
 func envName(flag string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
@@ -27,11 +47,13 @@ func lookup(env []string, name string) (value string, ok bool) {
 	return "", false
 }
 
-// describeFlags names the environment variable of each flag in its help, and tells
-// the shell what it can be.
+// describeFlags names the environment variable of each flag that has one in its help, and
+// tells the shell what the flag can be.
 func describeFlags(cmd *cobra.Command) {
 	describe := func(f *pflag.Flag) {
-		f.Usage += " [$" + envName(f.Name) + "]"
+		if fromEnvironment(cmd, f.Name) {
+			f.Usage += " [$" + envName(f.Name) + "]"
+		}
 		complete := cobra.NoFileCompletions
 		if c, ok := f.Value.(*choice); ok {
 			complete = cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp)
@@ -53,24 +75,17 @@ func describeFlags(cmd *cobra.Command) {
 	}
 }
 
-// applyEnvironment sets each flag of cmd that was not given from its environment
-// variable, if there is one.
+// applyEnvironment sets each flag of cmd that was not given, and can come from the
+// environment, from its variable, if there is one.
 func applyEnvironment(cmd *cobra.Command, env []string) error {
 	var fault error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		value, ok := lookup(env, envName(f.Name))
-		if !ok || f.Changed || f.Name == "help" || fault != nil {
+		if !ok || f.Changed || fault != nil || !fromEnvironment(cmd, f.Name) {
 			return
 		}
-		values := []string{value}
-		if list, ok := f.Value.(interface{ split(string) []string }); ok {
-			values = list.split(value)
-		}
-		for _, v := range values {
-			if err := cmd.Flags().Set(f.Name, v); err != nil {
-				fault = usagef("the environment variable %s=%s cannot be used for --%s: %v", envName(f.Name), value, f.Name, rootCause(err))
-				return
-			}
+		if err := cmd.Flags().Set(f.Name, value); err != nil {
+			fault = usagef("the environment variable %s=%s cannot be used for --%s: %v", envName(f.Name), value, f.Name, rootCause(err))
 		}
 	})
 	return fault
@@ -108,14 +123,11 @@ func (c *choice) Set(s string) error {
 	return nil
 }
 
-// attributes is a flag that can be repeated and collects name=value pairs. In an
-// environment variable the pairs are separated by commas.
+// attributes is a flag that can be repeated and collects name=value pairs.
 type attributes map[string]string
 
 func (a attributes) String() string { return attributesText(a) }
 func (a attributes) Type() string   { return "name=value" }
-
-func (a attributes) split(list string) []string { return strings.Split(list, ",") }
 
 // Set implements [pflag.Value].
 func (a attributes) Set(pair string) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -25,6 +26,34 @@ func (c *claim) define(cmd *cobra.Command) {
 	required(cmd, "owner", "epoch")
 }
 
+// explain says of an err that refuses c, while the key is held, in what c differs from
+// what is held.
+func (c *claim) explain(err error) error {
+	lost, ok := errors.AsType[*lease.LostError](err)
+	if !ok || lost.Remaining == 0 {
+		return err
+	}
+	r := lost.Record
+	held := fmt.Sprintf("%q is held by %q at epoch %d", r.Key, r.Owner, r.Epoch)
+	switch {
+	case c.epoch > r.Epoch:
+		return &claimError{held + fmt.Sprintf("; epoch %d was never granted: look at --epoch", c.epoch), err}
+	case c.epoch == r.Epoch && c.owner != r.Owner:
+		return &claimError{held + fmt.Sprintf(", and not by %q: look at --owner", c.owner), err}
+	default:
+		return &claimError{held + fmt.Sprintf("; the lease of epoch %d is over: stop, and acquire again", c.epoch), err}
+	}
+}
+
+// claimError is a refusal in other words.
+type claimError struct {
+	text    string
+	refusal error
+}
+
+func (e *claimError) Error() string { return e.text }
+func (e *claimError) Unwrap() error { return e.refusal }
+
 func (a *app) renewCommand() *cobra.Command {
 	var mine claim
 	var ttl time.Duration
@@ -42,9 +71,9 @@ what you do for the key, and acquire it again. A renew can be repeated safely.`,
 	cmd.Flags().DurationVar(&ttl, "ttl", defaultTTL, "how long the lease lasts from now: 100ms to 24h")
 	cmd.RunE = a.action(func(ctx context.Context, args []string) error {
 		req := lease.RenewRequest{Key: args[0], Owner: mine.owner, Epoch: mine.epoch, TTL: ttl}
-		return mutate(ctx, a, mutation[lease.RenewRequest]{req, cluster.Renew, func(w io.Writer, answer lease.Answer) {
+		return mine.explain(mutate(ctx, a, mutation[lease.RenewRequest]{req, cluster.Renew, func(w io.Writer, answer lease.Answer) {
 			fmt.Fprintf(w, "%s is still yours: epoch %d, %s left\n", cell(req.Key), answer.Record.Epoch, length(answer.Remaining))
-		}})
+		}}))
 	})
 	return cmd
 }
@@ -76,7 +105,7 @@ somebody else, the answer is "lost" and the exit code 4, and nothing changes.`,
 		if err := req.Validate(); err != nil {
 			return err
 		}
-		return mutate(ctx, a, mutation[lease.ReleaseRequest]{req, cluster.Release, func(w io.Writer, answer lease.Answer) {
+		return mine.explain(mutate(ctx, a, mutation[lease.ReleaseRequest]{req, cluster.Release, func(w io.Writer, answer lease.Answer) {
 			if answer.Changed && to != "" {
 				fmt.Fprintf(w, "%s is handed over to %s: epoch %d was released\n", cell(req.Key), cell(to), req.Epoch)
 			} else if answer.Changed {
@@ -84,7 +113,7 @@ somebody else, the answer is "lost" and the exit code 4, and nothing changes.`,
 			} else {
 				fmt.Fprintf(w, "%s was free already: epoch %d was over\n", cell(req.Key), req.Epoch)
 			}
-		}})
+		}}))
 	})
 	return cmd
 }
@@ -104,9 +133,9 @@ Only the present owner can do so; otherwise the answer is "lost" and the exit co
 	mine.define(cmd)
 	cmd.RunE = a.action(func(ctx context.Context, args []string) error {
 		req := lease.ForgetRequest{Key: args[0], Owner: mine.owner, Epoch: mine.epoch}
-		return mutate(ctx, a, mutation[lease.ForgetRequest]{req, cluster.Forget, func(w io.Writer, answer lease.Answer) {
+		return mine.explain(mutate(ctx, a, mutation[lease.ForgetRequest]{req, cluster.Forget, func(w io.Writer, answer lease.Answer) {
 			fmt.Fprintf(w, "%s: whatever was written up to epoch %d counts as erased\n", cell(req.Key), answer.Record.ForgottenAtEpoch)
-		}})
+		}}))
 	})
 	return cmd
 }

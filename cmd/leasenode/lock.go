@@ -225,7 +225,7 @@ func (r *lockRun) giveBack(ctx context.Context, l *holder.Lease) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := l.Release(ctx); err != nil {
-		r.say("could not release %q, its lease ends by itself within %s: %v", r.key, length(left), err)
+		r.say("could not release %q: %v; its lease ends by itself after %s at most in which the cluster serves, and does not end while it does not", r.key, err, length(left))
 		return
 	}
 	r.say("released %q", r.key)

@@ -1,9 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/leasenode/leasenode/holder"
+	"github.com/leasenode/leasenode/lease"
+	"github.com/leasenode/leasenode/lease/leasetest"
 	"pgregory.net/rapid"
 )
 
@@ -119,6 +125,32 @@ func TestWatchNeverLate(t *testing.T) {
 				}
 				w.answered(left)
 				asking = false
+			}
+		}
+	})
+}
+
+// TestLockPromisesNoEndOfALease holds what is said of a lease that could not be released: a
+// lease does not end while the cluster cannot serve.
+func TestLockPromisesNoEndOfALease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := leasetest.NewFaulty(leasetest.NewMemory(lease.NewSystemClock()))
+		h, err := holder.New(store, holder.Config{Owner: "o", TTL: time.Second, Clock: lease.NewSystemClock()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		l, err := h.Acquire(t.Context(), "cut/1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Cut()
+		var said bytes.Buffer
+		r := &lockRun{app: &app{process: process{stderr: &said}, timeout: 100 * time.Millisecond}, key: "cut/1", ttl: time.Second}
+		r.giveBack(t.Context(), l)
+		for _, part := range []string{`could not release "cut/1": `, "its lease ends by itself after 1s at most in which the cluster serves, and does not end while it does not\n"} {
+			if !strings.Contains(said.String(), part) {
+				t.Errorf("no %q in %q", part, said.String())
 			}
 		}
 	})

@@ -6,8 +6,9 @@
 //	leasenode renew orders/7 --owner worker-1 --epoch 1
 //	leasenode status                                 who leads, who is healthy
 //
-// Every flag can also be given as an environment variable: --data-dir as
-// LEASENODE_DATA_DIR. A flag on the command line wins.
+// The flags that say where the cluster is and how to print, and those of servers, can also
+// be given as an environment variable: --data-dir as LEASENODE_DATA_DIR. A flag on the
+// command line wins.
 //
 // Scripts can rely on the exit code (0 done, 1 failed, 2 usage or an argument
 // outside a limit, 3 held by someone, 4 lost or fenced, 5 unavailable or outcome

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,7 +54,7 @@ type view struct {
 func (a *app) look(ctx context.Context, c cluster) (view, error) {
 	status, err := c.Status(ctx)
 	first := view{Status: status}
-	if err != nil || status.Leader != "" || len(status.Awaited) > 0 {
+	if err != nil || status.Leader != "" {
 		return first, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
@@ -78,11 +79,26 @@ func (a *app) look(ctx context.Context, c cluster) (view, error) {
 		if v.Leader != "" {
 			return v, nil
 		}
-		if first.from == "" {
+		if first.from == "" && len(first.Awaited) == 0 {
 			first = v
 		}
+		first.meet(v)
 	}
 	return first, nil
+}
+
+// meet takes in what other says of the node that it is of. Nodes that found a cluster do
+// not ask each other how they are.
+func (v *view) meet(other view) {
+	if len(v.Awaited) == 0 || len(other.Awaited) == 0 {
+		return
+	}
+	for _, m := range other.Members {
+		i := slices.IndexFunc(v.Members, func(o holder.Member) bool { return o.ID == m.ID })
+		if i >= 0 && m.APIAddr != "" {
+			v.Members[i].APIAddr = m.APIAddr
+		}
+	}
 }
 
 func (a *app) askEndpoint(ctx context.Context, endpoint string) (holder.Status, error) {
@@ -164,7 +180,7 @@ func leaderText(v view) string {
 	}
 	switch {
 	case len(v.Awaited) > 0:
-		return "nobody yet: the cluster is founded when all its nodes have met; waiting for " + strings.Join(v.Awaited, ", ")
+		return "nobody yet: the cluster is founded when all its nodes have met; " + awaitedText(v.Status)
 	case v.Leader != "":
 		return v.Leader
 	case healthy > all/2:
@@ -176,12 +192,27 @@ func leaderText(v view) string {
 	}
 }
 
+// awaitedText says what a cluster that is being founded waits for. Who is awaited by the
+// node that was asked may be there, and wait for others itself.
+func awaitedText(s holder.Status) string {
+	var missing []string
+	for _, m := range s.Members {
+		if slices.Contains(s.Awaited, m.ID) && !answered(m) {
+			missing = append(missing, m.ID)
+		}
+	}
+	if len(missing) == 0 {
+		return "all of them answer here: if it goes on like this, the log of each says why"
+	}
+	return "waiting for " + strings.Join(missing, ", ")
+}
+
 // answered reports whether m did when it was asked: only then is its address known.
 func answered(m holder.Member) bool { return m.Healthy || m.APIAddr != "" }
 
 func memberRow(s holder.Status, m holder.Member) []string {
 	role, applied := "-", "-"
-	if answered(m) {
+	if answered(m) && len(s.Awaited) == 0 {
 		role, applied = orDash(m.Role), strconv.FormatUint(m.AppliedIndex, 10)
 	}
 	return []string{m.ID, role, healthText(s, m), applied, orDash(shortDigest(s.Digests[m.ID])), orDash(m.APIAddr), m.PeerAddr}
@@ -193,6 +224,10 @@ func healthText(s holder.Status, m holder.Member) string {
 	switch {
 	case m.Healthy:
 		return "yes"
+	case len(s.Awaited) > 0 && (answered(m) || !slices.Contains(s.Awaited, m.ID)):
+		return "founding"
+	case len(s.Awaited) > 0:
+		return "awaited"
 	case !answered(m):
 		return "down"
 	case s.Leader != "" && s.Behind(m):

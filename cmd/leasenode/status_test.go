@@ -138,3 +138,30 @@ func TestBadEndpoints(t *testing.T) {
 	}
 	check(t, "IPv6", views{"[::1]:1": seen("n1", nil, nil)}.run("status", "--endpoints", "[::1]:1").code, exitDone)
 }
+
+// TestStatusWhileFounding holds that a node that is up and waits for others is told from
+// one that is not there, whoever is asked.
+func TestStatusWhileFounding(t *testing.T) {
+	of := func(id string, awaited ...string) holder.Status {
+		s := seen("", []string{id}, nil)
+		s.ClusterID, s.Awaited = "", awaited
+		return s
+	}
+	const endpoints = "h1:1,h2:1" // all that there are
+	got := views{"h1:1": of("n1", "n2", "n3"), "h2:1": of("n2", "n1", "n3")}.run("status", "--endpoints", endpoints).stdout
+	for _, want := range []string{"have met; waiting for n3\n", "n1    -     founding ", "n2    -     founding ", "n3    -     awaited "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	got = views{"h1:1": of("n1", "n2"), "h2:1": of("n2", "n1")}.run("status", "--endpoints", endpoints).stdout
+	for _, want := range []string{"all of them answer here", "n2    -     founding ", "n3    -     founding "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("met but not asked: no %q in\n%s", want, got)
+		}
+	}
+	founded := views{"h1:1": of("n1", "n2"), "h2:1": seen("n2", []string{"n1", "n2"}, []string{"n2"})}.run("status", "--endpoints", endpoints).stdout
+	if strings.Contains(founded, "founding") || !strings.Contains(founded, "n2") {
+		t.Errorf("one knows that it is founded:\n%s", founded)
+	}
+}

@@ -61,6 +61,10 @@ with --after, at any node: everything up to there has been printed.`,
 // errNoBeginning ends a watch that no node has begun in time.
 var errNoBeginning = errors.New("no node has begun it in time")
 
+// watchQuiet is how long a watch that has begun may be without an update before the user
+// is told: nodes send one every 4 s.
+const watchQuiet = 7 * time.Second
+
 // watch prints until ctx ends, which is no failure.
 func (a *app) watch(ctx context.Context, req lease.WatchRequest) error {
 	if err := req.Validate(); err != nil {
@@ -71,9 +75,14 @@ func (a *app) watch(ctx context.Context, req lease.WatchRequest) error {
 		defer cancel(nil)
 		patience := time.AfterFunc(a.timeout, func() { cancel(errNoBeginning) })
 		defer patience.Stop()
+		silence := watchSilence{app: a}
+		defer silence.end()
 		listed, begun := watchListing{}, false
 		for u, err := range c.Watch(ctx, req) {
 			patience.Stop()
+			if silence.end() && err == nil {
+				fmt.Fprintln(a.stderr, "leasenode: the cluster answers again")
+			}
 			switch {
 			case err != nil && ctx.Err() != nil && !errors.Is(context.Cause(ctx), errNoBeginning):
 				return nil
@@ -90,9 +99,41 @@ func (a *app) watch(ctx context.Context, req lease.WatchRequest) error {
 					return err
 				}
 			}
+			silence.begin()
 		}
 		return nil
 	})
+}
+
+// watchSilence tells the user when no update comes: from that alone a cluster that does
+// not answer cannot be told from one in which nothing happens.
+type watchSilence struct {
+	app   *app
+	timer *time.Timer
+	told  chan struct{} // closed when the user was
+}
+
+// begin is called when an update is awaited.
+func (s *watchSilence) begin() {
+	told := make(chan struct{})
+	s.told = told
+	s.timer = time.AfterFunc(watchQuiet, func() {
+		defer close(told)
+		fmt.Fprintf(s.app.stderr, "leasenode: the cluster has not answered for %s (asked %s); the watch goes on when it does\n", length(watchQuiet), strings.Join(s.app.endpoints, ", "))
+	})
+}
+
+// end is called when one has come, or none will. It returns when nothing is being told
+// any more, and whether the user was.
+func (s *watchSilence) end() (told bool) {
+	if s.timer == nil {
+		return false
+	}
+	if told = !s.timer.Stop(); told {
+		<-s.told
+	}
+	s.timer = nil
+	return told
 }
 
 // watchLine is what is printed of a watch. Kind is that of an event, or one of the

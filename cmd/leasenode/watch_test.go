@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/leasenode/leasenode/lease"
 )
@@ -131,5 +132,48 @@ func (w interrupting) Watch(ctx context.Context, req lease.WatchRequest) iter.Se
 			}
 			w.interrupt()
 		}
+	}
+}
+
+// pausingWatch pauses before each update but the first.
+type pausingWatch struct {
+	updates int
+	pause   time.Duration
+}
+
+func (w pausingWatch) Watch(ctx context.Context, _ lease.WatchRequest) iter.Seq2[lease.WatchUpdate, error] {
+	return func(yield func(lease.WatchUpdate, error) bool) {
+		for i := range w.updates {
+			if i > 0 {
+				time.Sleep(w.pause)
+			}
+			if !yield(lease.WatchUpdate{Position: lease.Position{ClusterID: "c", Index: uint64(i + 1)}}, nil) {
+				return
+			}
+		}
+		<-ctx.Done()
+		yield(lease.WatchUpdate{}, context.Cause(ctx))
+	}
+}
+
+func TestWatchSaysThatTheClusterDoesNotAnswer(t *testing.T) {
+	const silent = "leasenode: the cluster has not answered for 7s (asked 127.0.0.1:7201, 127.0.0.1:7202, 127.0.0.1:7203); the watch goes on when it does\n"
+	const again = "leasenode: the cluster answers again\n"
+	for _, c := range []struct {
+		watch pausingWatch
+		end   time.Duration
+		want  string
+	}{
+		{pausingWatch{10, 5 * time.Second}, 47 * time.Second, ""},
+		{pausingWatch{3, 20 * time.Second}, 42 * time.Second, silent + again + silent + again},
+		{pausingWatch{1, 0}, time.Minute, silent},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), c.end)
+			defer cancel()
+			got := invocation{ctx: ctx, cluster: fakeCluster{Watcher: c.watch}}.run("watch")
+			check(t, "code", got.code, exitDone)
+			check(t, "standard error", got.stderr, c.want)
+		})
 	}
 }

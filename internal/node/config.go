@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -103,6 +104,15 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
+// validFounders returns why c's list cannot found a cluster, or nil. A cluster that was
+// founded by an earlier version may have any number of nodes.
+func (c Config) validFounders() error {
+	if n := len(c.Cluster); n%2 == 0 {
+		return fmt.Errorf("cluster: lists %d nodes, which survive no more failures than %d, and cannot be changed once the cluster is founded: list 1, 3 or 5", n, n-1)
+	}
+	return nil
+}
+
 func validPeers(flag string, peers []Peer) error {
 	seen := map[string]bool{}
 	var faults []error
@@ -128,8 +138,12 @@ func validAddr(flag, addr string) error {
 	if err := validListen(flag, addr); err != nil {
 		return err
 	}
-	if host, _, _ := net.SplitHostPort(addr); host == "" {
+	host, _, _ := net.SplitHostPort(addr)
+	if host == "" {
 		return fmt.Errorf("%s: %q has no host; name the one that others reach this node by", flag, addr)
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsUnspecified() {
+		return fmt.Errorf("%s: %q stands for all addresses of a machine, and others are told it as it is, for good: name the one that they reach the node by; to listen at all of them, say so with --peer-listen and --api-listen", flag, addr)
 	}
 	return nil
 }

@@ -134,6 +134,9 @@ func addresses(cfg Config, table raftnet.Table) func(id string) (string, bool) {
 func (n *Node) join(ctx context.Context) error {
 	identity := n.core.identity
 	if len(identity.Table) == 0 {
+		if err := n.cfg.validFounders(); err != nil {
+			return err
+		}
 		list := map[string]string{}
 		for _, p := range n.cfg.Cluster {
 			list[p.ID] = p.Addr
@@ -141,9 +144,6 @@ func (n *Node) join(ctx context.Context) error {
 		table, err := raftnet.Found(ctx, n.core.port, list)
 		if err != nil {
 			return err
-		}
-		if len(table)%2 == 0 {
-			n.parts.Logger.Warn("a cluster with an even number of nodes survives no more failures than one with a node less", "nodes", len(table))
 		}
 		n.parts.Logger.Info("the cluster is founded", "cluster", table.ClusterID(), "nodes", len(table))
 	}
