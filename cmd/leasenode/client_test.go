@@ -186,6 +186,15 @@ func TestStatusShowsDisagreement(t *testing.T) {
 	}
 }
 
+func TestStatusDoesNotCallOneNodeTheSame(t *testing.T) {
+	status := twoOfThree()
+	delete(status.Digests, "n2")
+	got := invocation{cluster: fakeCluster{status: status}}.run("status")
+	if strings.Contains(got.stdout, "the same") || !strings.Contains(got.stdout, "1 of 3 nodes can be compared") {
+		t.Error(got.stdout)
+	}
+}
+
 // TestSuggestedEndpoints holds that suggested commands go to the cluster that was
 // asked.
 func TestSuggestedEndpoints(t *testing.T) {

@@ -257,6 +257,9 @@ func agreement(s holder.Status) string {
 	case 0:
 		return "no digests to compare"
 	case 1:
+		if len(s.Digests) == 1 && len(s.Members) > 1 {
+			return fmt.Sprintf("1 of %d nodes can be compared at index %d: nothing to compare it with yet", len(s.Members), s.DigestIndex)
+		}
 		return fmt.Sprintf("%d of %d nodes compared at index %d: the same", len(s.Digests), len(s.Members), s.DigestIndex)
 	default:
 		return fmt.Sprintf("THE NODES DIFFER at index %d: see the digests", s.DigestIndex)
