@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leasenode/leasenode/internal/portblock"
 )
 
 // patience is how long anything may take that real processes do on a busy machine.
@@ -30,19 +31,19 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// freePorts returns the first of n consecutive ports that were free just now, below
-// the range from which the system takes ports for connections.
+// freePorts returns the first of n consecutive ports that are this test's.
 func freePorts(t *testing.T, n int) int {
 	t.Helper()
-	for range 1000 {
-		first := 10_000 + rand.IntN(20_000)
-		plan := devPlan{nodes: n, apiPort: first, peerPort: first}
-		if plan.checkPorts(t.Context()) == nil {
-			return first
-		}
+	ports, err := portblock.Claim()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free ports")
-	return 0
+	t.Cleanup(func() { _ = ports.Close() })
+	first, err := ports.Row(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return first
 }
 
 // syncBuffer collects what a process writes while the test looks at it.

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasenode/leasenode/holder"
+	"github.com/leasenode/leasenode/internal/portblock"
 	"github.com/leasenode/leasenode/lease"
 )
 
@@ -39,7 +38,7 @@ func startCluster(t *testing.T) *cluster {
 	c := &cluster{t: t, dir: t.TempDir()}
 	api, peer := freePorts(t), freePorts(t)
 	for k := range nodes {
-		c.endpoints = append(c.endpoints, address(api+k))
+		c.endpoints = append(c.endpoints, portblock.Addr(api+k))
 	}
 	dev := exec.Command(leasenode, "dev", "--nodes", strconv.Itoa(nodes), "--data-dir", c.dir, "--api-port", strconv.Itoa(api), "--peer-port", strconv.Itoa(peer))
 	var said bytes.Buffer
@@ -64,28 +63,21 @@ func startCluster(t *testing.T) *cluster {
 	return c
 }
 
-// freePorts returns the first of as many consecutive ports as there are nodes, which
-// were free just now, below the range from which the system takes ports for connections.
+// freePorts returns the first of as many consecutive ports as there are nodes, which are
+// this test's.
 func freePorts(t *testing.T) int {
 	t.Helper()
-	for range 1000 {
-		first := 10_000 + rand.IntN(20_000)
-		free := true
-		for k := range nodes {
-			ln, err := net.Listen("tcp", address(first+k))
-			if free = free && err == nil; err == nil {
-				_ = ln.Close()
-			}
-		}
-		if free {
-			return first
-		}
+	ports, err := portblock.Claim()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free ports")
-	return 0
+	t.Cleanup(func() { _ = ports.Close() })
+	first, err := ports.Row(nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return first
 }
-
-func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
 // dial returns a client, closed at the end of the test.
 func (c *cluster) dial() *holder.Client {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +15,7 @@ import (
 	"time"
 
 	"github.com/leasenode/leasenode/holder"
+	"github.com/leasenode/leasenode/internal/portblock"
 	"github.com/leasenode/leasenode/lease"
 )
 
@@ -80,6 +79,7 @@ type cluster struct {
 	// list is --cluster; flags are added to each node's command line.
 	list  string
 	flags func(i int) []string
+	ports *portblock.Block
 	// hangable has the nodes run with a disk that can be made to hang or to fail.
 	hangable bool
 	procs    []*process
@@ -88,12 +88,17 @@ type cluster struct {
 
 func newCluster(t *testing.T, n int) *cluster {
 	t.Helper()
-	c := &cluster{t: t, procs: make([]*process, n), flags: func(int) []string { return nil }}
+	ports, err := portblock.Claim()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ports.Close() })
+	c := &cluster{t: t, ports: ports, procs: make([]*process, n), flags: func(int) []string { return nil }}
 	var items []string
 	for i := range n {
 		c.dirs = append(c.dirs, t.TempDir())
-		c.peers = append(c.peers, freeAddr(t))
-		c.apis = append(c.apis, freeAddr(t))
+		c.peers = append(c.peers, c.freeAddr())
+		c.apis = append(c.apis, c.freeAddr())
 		items = append(items, fmt.Sprintf("n%d=%s", i+1, c.peers[i]))
 	}
 	c.list = strings.Join(items, ",")
@@ -110,19 +115,14 @@ func newCluster(t *testing.T, n int) *cluster {
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
-// freeAddr returns an address whose port was free just now, below the range from which
-// the system takes ports for connections: in that, it would soon be another's.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	for range 1000 {
-		addr := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000))
-		if ln, err := net.Listen("tcp", addr); err == nil {
-			_ = ln.Close()
-			return addr
-		}
+// freeAddr returns an address that is this cluster's.
+func (c *cluster) freeAddr() string {
+	c.t.Helper()
+	addrs, err := c.ports.Addrs(1)
+	if err != nil {
+		c.t.Fatal(err)
 	}
-	t.Fatal("no port is free")
-	return ""
+	return addrs[0]
 }
 
 func startCluster(t *testing.T, n int) *cluster {

@@ -34,7 +34,7 @@ func (c *cluster) count(text string) (n int) {
 // probing has the nodes serve their metrics.
 func (c *cluster) probing() (https []string) {
 	for range c.procs {
-		https = append(https, freeAddr(c.t))
+		https = append(https, c.freeAddr())
 	}
 	c.flags = func(i int) []string { return []string{"--http-addr", https[i]} }
 	return https

@@ -200,7 +200,7 @@ func TestAnotherListAfterTheFoundingIsOnlyLogged(t *testing.T) {
 		c.kill(i)
 	}
 	list := c.list
-	c.list = strings.Replace(list, "n3="+c.peers[2], "n4="+freeAddr(t), 1)
+	c.list = strings.Replace(list, "n3="+c.peers[2], "n4="+c.freeAddr(), 1)
 	c.start(0)
 	c.start(1)
 	c.ready()

@@ -167,7 +167,7 @@ func TestPollsOnTheWire(t *testing.T) {
 			{"a poll that wraps", "wait", poll(func(r *leasepb.AcquireRequest) { r.WaitMs = 1<<58 + 50 })},
 			{"no request id", "request_id", poll(func(r *leasepb.AcquireRequest) { r.RequestId = nil })},
 			{"too long waited", "waited", poll(func(r *leasepb.AcquireRequest) { r.WaitedMs = 600_001 })},
-			{"waited without a wait", "wait", poll(func(r *leasepb.AcquireRequest) { r.WaitMs, r.WaitedMs = 0, 1 })},
+			{"waited without a wait", "waited", poll(func(r *leasepb.AcquireRequest) { r.WaitMs, r.WaitedMs = 0, 1 })},
 		} {
 			_, err := client.Acquire(c.within(time.Minute), bad.req)
 			if why, field, _ := reason(err); why != string(lease.CodeInvalid) || field != bad.field {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasenode/leasenode/internal/portblock"
 	"github.com/leasenode/leasenode/jepsen-like/history"
 	"github.com/leasenode/leasenode/jepsen-like/nemesis"
 )
@@ -69,7 +70,7 @@ func (c Config) validate() error {
 type Cluster struct {
 	cfg     Config
 	members []*member
-	ports   *ports
+	ports   *portblock.Block
 	network *network
 
 	telling sync.Mutex
@@ -105,10 +106,10 @@ func Open(ctx context.Context, cfg Config) (*Cluster, error) {
 func (c *Cluster) prepare() error {
 	n := c.cfg.Nodes
 	var err error
-	if c.ports, err = claimPorts(); err != nil {
+	if c.ports, err = portblock.Claim(); err != nil {
 		return err
 	}
-	addrs, err := c.ports.addrs(2*n + n*n)
+	addrs, err := c.ports.Addrs(2*n + n*n)
 	if err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func (c *Cluster) Close() error {
 			c.network.close()
 		}
 		if c.ports != nil {
-			c.ports.close()
+			_ = c.ports.Close()
 		}
 		c.closed = errors.Join(faults...)
 	})

@@ -3,14 +3,13 @@ package proxy_test
 import (
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net"
-	"strconv"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/leasenode/leasenode/internal/portblock"
 	"github.com/leasenode/leasenode/jepsen-like/proxy"
 )
 
@@ -33,23 +32,25 @@ type scene struct {
 	readers     sync.WaitGroup // what waits for a connection's first byte
 }
 
-func freeAddr(t *testing.T) string {
+func freeAddrs(t *testing.T, n int) []string {
 	t.Helper()
-	for range 1000 {
-		addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.IntN(20_000)))
-		if ln, err := net.Listen("tcp", addr); err == nil {
-			_ = ln.Close()
-			return addr
-		}
+	ports, err := portblock.Claim()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free port")
-	return ""
+	t.Cleanup(func() { _ = ports.Close() })
+	addrs, err := ports.Addrs(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addrs
 }
 
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	s := &scene{t: t, forth: proxy.NewLine(), back: proxy.NewLine(), target: freeAddr(t), accepted: make(chan net.Conn, 100)}
-	p, err := proxy.Open(proxy.Config{Listen: freeAddr(t), Target: s.target, Forth: s.forth, Back: s.back})
+	addrs := freeAddrs(t, 2)
+	s := &scene{t: t, forth: proxy.NewLine(), back: proxy.NewLine(), target: addrs[0], accepted: make(chan net.Conn, 100)}
+	p, err := proxy.Open(proxy.Config{Listen: addrs[1], Target: s.target, Forth: s.forth, Back: s.back})
 	if err != nil {
 		t.Fatal(err)
 	}
