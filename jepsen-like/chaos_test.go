@@ -31,7 +31,7 @@ func TestLeasenodeHolds(t *testing.T) {
 	again := command(t.Context(), "--judge", r.dir)
 	again.expect(t, exitPass, "PASS", "--seed 11", "left out: kill-snapshot, ")
 	table := command(t.Context(), "--table", r.dir, r.dir)
-	table.expect(t, exitPass, "| fault | times | runs | linearizable |", "| all runs | ", " | 2 | ")
+	table.expect(t, exitPass, "| fault | times | runs | recorded |", "| all runs | ", " | 2 | ")
 	replayed := chaosWith(t, t.Context(), "--schedule", filepath.Join(r.dir, scheduleFile), "--clients", "2")
 	replayed.expect(t, exitPass, "PASS", "--seed 11")
 	same(t, filepath.Join(r.dir, scheduleFile), filepath.Join(replayed.dir, scheduleFile))
