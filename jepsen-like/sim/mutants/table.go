@@ -130,7 +130,7 @@ func holders() []Mutant {
 	return []Mutant{
 		{
 			Name: "counted-from-the-receipt", Rule: "a holder counts from the send, not from the answer",
-			Edits: []Edit{{ask, "\treturn time.Duration(record.at.Load())", "\treturn h.clock.Monotonic()"}},
+			Edits: []Edit{{ask, "each try\n\t\treturn time.Duration(record.at.Load())", "each try\n\t\treturn h.clock.Monotonic()"}},
 			Test:  "TestAnAnswerThatComesLate",
 		},
 		{
