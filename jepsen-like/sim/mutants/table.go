@@ -66,9 +66,10 @@ func leaders() []Mutant {
 		{
 			Name: "batch-stamped-when-it-opens", Rule: "the reading is taken after the last mutation has joined",
 			Edits: []Edit{
-				{propose, "\t\t\tselect {\n\t\t\tcase <-n.ctx.Done():\n\t\t\t\treturn\n\t\t\tcase slots <-", "\t\t\topened := n.cfg.Clock.Monotonic()\n\t\t\tselect {\n\t\t\tcase <-n.ctx.Done():\n\t\t\t\treturn\n\t\t\tcase slots <-"},
-				{propose, "n.proposeEntry(func() {", "n.proposeEntry(opened, func() {"},
-				{propose, "proposeEntry(done func()) {", "proposeEntry(opened time.Duration, done func()) {"},
+				{propose, "\tvar patient <-chan time.Time\n", "\tvar patient <-chan time.Time\n\tvar opened time.Duration\n"},
+				{propose, "\t\t\tif !n.mayFollow() {\n", "\t\t\tif opened == 0 {\n\t\t\t\topened = n.cfg.Clock.Monotonic()\n\t\t\t}\n\t\t\tif !n.mayFollow() {\n"},
+				{propose, "\t\t\tn.proposeEntry()\n", "\t\t\tn.proposeEntry(opened)\n\t\t\topened = 0\n"},
+				{propose, "func (n *Node) proposeEntry() {", "func (n *Node) proposeEntry(opened time.Duration) {"},
 				{propose, "r.reading(n.cfg.Clock.Monotonic()), Term", "r.reading(opened), Term"},
 			},
 			Test: "TestABatchThatWaits",
