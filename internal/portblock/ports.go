@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"time"
 )
 
 // Blocks are below the ports that systems give to connections. Whoever has one listens at
@@ -71,9 +72,12 @@ func (p *Block) Row(n int) (int, error) {
 // Close lets others have the block.
 func (p *Block) Close() error { return p.guard.Close() }
 
+// free asks by dialling. A listener of our own would be open for a moment longer than it
+// is here in every child that is being forked meanwhile, and so in the way of whoever is
+// given the port.
 func free(port int) bool {
-	ln, err := net.Listen("tcp", Addr(port))
-	return err == nil && ln.Close() == nil
+	conn, err := net.DialTimeout("tcp", Addr(port), time.Second)
+	return err != nil || conn.Close() != nil
 }
 
 // Addr returns the address of a port.
