@@ -223,13 +223,11 @@ func TestWhatWasPassedOnEndsWhenAnotherLeads(t *testing.T) {
 		follower.locked(func() { follower.leader = api.Leader{ID: "n1", APIAddr: "n1:7201"} })
 		go func() {
 			<-reached
-			follower.locked(func() { follower.leader = api.Leader{} }) // the old one may still answer
-			time.Sleep(100 * time.Millisecond)
 			follower.locked(func() { follower.leader = api.Leader{ID: "n3", APIAddr: "n3:7201"} })
 		}()
 		began := time.Now()
 		_, err := call(within(t), follower.leases)
-		if took := time.Since(began); took < 100*time.Millisecond || took > 10*time.Second {
+		if took := time.Since(began); took > 10*time.Second {
 			t.Errorf("%s ended after %v", method, took)
 		}
 		want := lease.CodeOutcomeUnknown

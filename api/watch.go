@@ -207,21 +207,19 @@ func (w *watch) tell(ctx context.Context, watcher *feed.Watcher, due bool) (told
 // them, else the parcel is nil. While there is no room nothing is read: what waits for it
 // is a place in the feed.
 func (w *watch) next(ctx context.Context, watcher *feed.Watcher) (*parcel, feed.Batch, error) {
-	// Mostly there is nothing, which can be known without room.
-	if batch, err := watcher.NextWithin(0); err == nil && len(batch.Events) == 0 {
-		return nil, batch, nil
-	}
-	want := size{least: smallBytes, most: batchRoom}
+	var p *parcel
 	for {
-		p, err := w.take(ctx, want)
-		if err != nil {
-			return nil, feed.Batch{}, err
+		room := 0 // mostly there is nothing, which can be known without any
+		if p != nil {
+			room = eventsIn(p.bytes)
 		}
-		batch, err := watcher.NextWithin(eventsIn(p.bytes))
+		batch, err := watcher.NextWithin(room)
 		if err == nil && len(batch.Events) > 0 {
 			return p, batch, nil
 		}
-		p.giveBack()
+		if p != nil {
+			p.giveBack()
+		}
 		if err == nil {
 			return nil, batch, nil
 		}
@@ -229,7 +227,10 @@ func (w *watch) next(ctx context.Context, watcher *feed.Watcher) (*parcel, feed.
 		if !isShort {
 			return nil, feed.Batch{}, err
 		}
-		want = size{roomFor(short.Bytes), max(batchRoom, roomFor(short.Bytes))}
+		least := roomFor(short.Bytes)
+		if p, err = w.take(ctx, size{least, max(batchRoom, least)}); err != nil {
+			return nil, feed.Batch{}, err
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasenode/leasenode/api/wire"
+	"github.com/leasenode/leasenode/holder"
 	"github.com/leasenode/leasenode/lease"
 )
 
@@ -23,15 +24,21 @@ func TestAPollThatWasReplacedIsFollowedSoon(t *testing.T) {
 		}
 		return serve()
 	}
+	waitOnAfter(t, dial(t, node), store, third)
+}
+
+// waitOnAfter has client wait for "k", which is free once soon is closed; that has to be
+// sooner than the next poll would be sent by itself, which is after 7.5 s.
+func waitOnAfter(t *testing.T, client *holder.Client, store lease.Store, soon chan struct{}) {
+	t.Helper()
 	done := make(chan error, 1)
-	client := dial(t, node)
 	go func() {
 		_, err := client.Acquire(within(t, long), lease.AcquireRequest{Key: "k", Owner: "o", TTL: 10 * time.Minute, Wait: long})
 		done <- err
 	}()
 	select {
-	case <-third:
-	case <-time.After(7 * time.Second): // in its time it would be sent after 7.5 s
+	case <-soon:
+	case <-time.After(7 * time.Second):
 		t.Error("the next poll is not sent")
 	}
 	releaseFirst(t, store)
@@ -65,20 +72,7 @@ func TestAWaitGoesOnUnderANewRequestIDSoon(t *testing.T) {
 		return serve()
 	}
 	node.set(func() { node.fault = fault })
-	done := make(chan error, 1)
-	go func() {
-		_, err := client.Acquire(within(t, long), lease.AcquireRequest{Key: "k", Owner: "o", TTL: 10 * time.Minute, Wait: long})
-		done <- err
-	}()
-	select {
-	case <-third:
-	case <-time.After(7 * time.Second): // in its time it would be sent after 7.5 s
-		t.Error("no poll is sent under another request id")
-	}
-	releaseFirst(t, store)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	waitOnAfter(t, client, store, third)
 	node.set(func() {
 		if ids := node.ids[before:]; len(ids) < 3 || ids[0] != ids[1] || ids[2] == ids[0] {
 			t.Errorf("request ids %q", ids)

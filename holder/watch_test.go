@@ -212,7 +212,6 @@ func TestAStreamThatEndsJustBeforeItsContextIsNoFailure(t *testing.T) {
 		}
 		told = true
 		send(lease.WatchUpdate{Position: placeAt(5)})
-		time.Sleep(50 * time.Millisecond)
 		return lease.ErrUnavailable
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

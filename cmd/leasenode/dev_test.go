@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/leasenode/leasenode/holder"
+	"github.com/leasenode/leasenode/internal/portblock/porttest"
 )
 
 // TestDevLife is the life of a cluster as its user sees it: it serves from every
@@ -196,7 +197,7 @@ func TestDevTellsHTTPAddresses(t *testing.T) {
 // TestDevWithoutMajority holds that a node that is brought back without company is told
 // so, with the command that helps, and that nodes can be brought back together.
 func TestDevWithoutMajority(t *testing.T) {
-	ports := freePorts(t, 2*maxDevNodes)
+	ports := porttest.Row(t, 2*maxDevNodes)
 	d := &devCluster{dir: t.TempDir(), nodes: 3, api: ports}
 	d.args = []string{
 		"dev", "--data-dir", d.dir, "--api-port", strconv.Itoa(ports),
@@ -228,7 +229,7 @@ func TestDevWithoutMajority(t *testing.T) {
 func TestDevPortInUse(t *testing.T) {
 	for _, flag := range []string{"api-port", "peer-port", "http-port"} {
 		t.Run(flag, func(t *testing.T) {
-			first := freePorts(t, 9)
+			first := porttest.Row(t, 9)
 			plan := map[string]int{"api-port": first, "peer-port": first + 3, "http-port": first + 6}
 			taken, err := net.Listen("tcp", address(plan[flag]+1))
 			if err != nil {

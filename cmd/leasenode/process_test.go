@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasenode/leasenode/internal/portblock"
+	"github.com/leasenode/leasenode/internal/portblock/porttest"
 )
 
 // patience is how long anything may take that real processes do on a busy machine.
@@ -29,21 +29,6 @@ func eventually(t *testing.T, what string, ok func() bool) {
 			t.Fatalf("not within %v: %s", patience, what)
 		}
 	}
-}
-
-// freePorts returns the first of n consecutive ports that are this test's.
-func freePorts(t *testing.T, n int) int {
-	t.Helper()
-	ports, err := portblock.Claim()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ports.Close() })
-	first, err := ports.Row(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return first
 }
 
 // syncBuffer collects what a process writes while the test looks at it.
@@ -137,7 +122,7 @@ type devCluster struct {
 // startDev starts a cluster and returns once dev says that it runs.
 func startDev(t *testing.T, nodes int) *devCluster {
 	t.Helper()
-	ports := freePorts(t, 2*maxDevNodes)
+	ports := porttest.Row(t, 2*maxDevNodes)
 	d := &devCluster{dir: t.TempDir(), nodes: nodes, api: ports}
 	d.args = []string{
 		"dev", "--nodes", strconv.Itoa(nodes), "--data-dir", d.dir,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leasenode/leasenode/holder"
 	"github.com/leasenode/leasenode/internal/portblock"
+	"github.com/leasenode/leasenode/internal/portblock/porttest"
 	"github.com/leasenode/leasenode/lease"
 )
 
@@ -36,7 +37,7 @@ const nodes = 3
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{t: t, dir: t.TempDir()}
-	api, peer := freePorts(t), freePorts(t)
+	api, peer := porttest.Row(t, nodes), porttest.Row(t, nodes)
 	for k := range nodes {
 		c.endpoints = append(c.endpoints, portblock.Addr(api+k))
 	}
@@ -61,22 +62,6 @@ func startCluster(t *testing.T) *cluster {
 		return err == nil
 	})
 	return c
-}
-
-// freePorts returns the first of as many consecutive ports as there are nodes, which are
-// this test's.
-func freePorts(t *testing.T) int {
-	t.Helper()
-	ports, err := portblock.Claim()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ports.Close() })
-	first, err := ports.Row(nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return first
 }
 
 // dial returns a client, closed at the end of the test.

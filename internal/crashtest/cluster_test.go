@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasenode/leasenode/holder"
 	"github.com/leasenode/leasenode/internal/portblock"
+	"github.com/leasenode/leasenode/internal/portblock/porttest"
 	"github.com/leasenode/leasenode/lease"
 )
 
@@ -88,12 +89,7 @@ type cluster struct {
 
 func newCluster(t *testing.T, n int) *cluster {
 	t.Helper()
-	ports, err := portblock.Claim()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ports.Close() })
-	c := &cluster{t: t, ports: ports, procs: make([]*process, n), flags: func(int) []string { return nil }}
+	c := &cluster{t: t, ports: porttest.Claim(t), procs: make([]*process, n), flags: func(int) []string { return nil }}
 	var items []string
 	for i := range n {
 		c.dirs = append(c.dirs, t.TempDir())

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/leasenode/leasenode/internal/portblock"
+	"github.com/leasenode/leasenode/internal/portblock/porttest"
 	"github.com/leasenode/leasenode/jepsen-like/proxy"
 )
 
@@ -32,23 +32,9 @@ type scene struct {
 	readers     sync.WaitGroup // what waits for a connection's first byte
 }
 
-func freeAddrs(t *testing.T, n int) []string {
-	t.Helper()
-	ports, err := portblock.Claim()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ports.Close() })
-	addrs, err := ports.Addrs(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return addrs
-}
-
 func newScene(t *testing.T) *scene {
 	t.Helper()
-	addrs := freeAddrs(t, 2)
+	addrs := porttest.Addrs(t, 2)
 	s := &scene{t: t, forth: proxy.NewLine(), back: proxy.NewLine(), target: addrs[0], accepted: make(chan net.Conn, 100)}
 	p, err := proxy.Open(proxy.Config{Listen: addrs[1], Target: s.target, Forth: s.forth, Back: s.back})
 	if err != nil {

@@ -81,6 +81,13 @@ func historyInOrder(t *trial) {
 }
 
 func historyOfChangesOnly(t *trial) {
+	a := t.changesBesideRefusals()
+	t.sequence("history", t.told(a.history()), []string{"acquire k a 1 @0", "forget k a 1 @0", "release k a 1 @0"})
+}
+
+// changesBesideRefusals has a key acquired, forgotten and released by the claimant that it
+// returns, and beside that all that changes nothing.
+func (t *trial) changesBesideRefusals() claimant {
 	a, b := t.claimant("a").attempt("one"), t.claimant("b")
 	a.granted(1)
 	t.done(a.acquire())
@@ -95,7 +102,7 @@ func historyOfChangesOnly(t *trial) {
 	t.done(a.release(1))
 	t.done(a.release(1))
 	t.lost(a.acquire())
-	t.sequence("history", t.told(a.history()), []string{"acquire k a 1 @0", "forget k a 1 @0", "release k a 1 @0"})
+	return a
 }
 
 func historyOfAllKeys(t *trial) {

@@ -2,6 +2,7 @@ package leasetest_test
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -93,29 +94,47 @@ func TestBrokenStoresFail(t *testing.T) {
 	caught := map[string]bool{}
 	for name, c := range brokenStores() {
 		t.Run(name, func(t *testing.T) {
-			var failed []string
-			synctest.Test(t, func(t *testing.T) {
-				for _, failure := range leasetest.Run(t.Context(), subject(c.wrap)) {
-					failed = append(failed, failure.Check)
-					caught[failure.Check] = true
-				}
-				time.Sleep(lease.MaxWait) // for what a broken store has left waiting
+			failed := failuresIn(t, func(t *testing.T) []leasetest.Failure {
+				defer time.Sleep(lease.MaxWait) // for what a broken store has left waiting
+				return leasetest.Run(t.Context(), subject(c.wrap))
 			})
-			for _, check := range c.red {
-				if !slices.Contains(failed, check) {
-					t.Errorf("passed %q; failed %q", check, failed)
-				}
-			}
-			for _, check := range c.green {
-				if slices.Contains(failed, check) {
-					t.Errorf("failed %q, which it keeps", check)
-				}
-			}
+			checkFailed(t, failed, c.red, c.green)
+			maps.Copy(caught, failed)
 		})
 	}
-	for _, check := range leasetest.Checks() {
+	checkAllCaught(t, caught, leasetest.Checks())
+}
+
+// failuresIn returns the checks that fail when run runs in a bubble.
+func failuresIn(t *testing.T, run func(*testing.T) []leasetest.Failure) map[string]bool {
+	failed := map[string]bool{}
+	synctest.Test(t, func(t *testing.T) {
+		for _, failure := range run(t) {
+			failed[failure.Check] = true
+		}
+	})
+	return failed
+}
+
+func checkFailed(t *testing.T, failed map[string]bool, red, green []string) {
+	t.Helper()
+	for _, check := range red {
+		if !failed[check] {
+			t.Errorf("passed %q; failed %q", check, slices.Sorted(maps.Keys(failed)))
+		}
+	}
+	for _, check := range green {
+		if failed[check] {
+			t.Errorf("failed %q, which it keeps", check)
+		}
+	}
+}
+
+func checkAllCaught(t *testing.T, caught map[string]bool, checks []leasetest.Check) {
+	t.Helper()
+	for _, check := range checks {
 		if !caught[check.Name] {
-			t.Errorf("no broken store fails %q", check.Name)
+			t.Errorf("nothing broken fails %q", check.Name)
 		}
 	}
 }

@@ -2,7 +2,7 @@ package leasetest_test
 
 import (
 	"context"
-	"slices"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,28 +52,10 @@ func TestBrokenWatchersFail(t *testing.T) {
 	caught := map[string]bool{}
 	for name, c := range brokenWatchers() {
 		t.Run(name, func(t *testing.T) {
-			var failed []string
-			synctest.Test(t, func(t *testing.T) {
-				for _, failure := range leasetest.RunWatch(t.Context(), watchSubject(c.wrap)) {
-					failed = append(failed, failure.Check)
-					caught[failure.Check] = true
-				}
-			})
-			for _, check := range c.red {
-				if !slices.Contains(failed, check) {
-					t.Errorf("passed %q; failed %q", check, failed)
-				}
-			}
-			for _, check := range c.green {
-				if slices.Contains(failed, check) {
-					t.Errorf("failed %q, which it keeps", check)
-				}
-			}
+			failed := failuresIn(t, func(t *testing.T) []leasetest.Failure { return leasetest.RunWatch(t.Context(), watchSubject(c.wrap)) })
+			checkFailed(t, failed, c.red, c.green)
+			maps.Copy(caught, failed)
 		})
 	}
-	for _, check := range leasetest.WatchChecks() {
-		if !caught[check.Name] {
-			t.Errorf("no broken watcher fails %q", check.Name)
-		}
-	}
+	checkAllCaught(t, caught, leasetest.WatchChecks())
 }
