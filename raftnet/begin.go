@@ -20,7 +20,7 @@ func Begin(identity *Identity, stores Stores) error {
 	}
 	if identity.Joined {
 		if !exists {
-			return &disk.CorruptError{File: disk.LogFile, Place: "the log as a whole", Problem: fmt.Sprintf("it is empty, though %s says that node %q had one", IdentityFile, identity.ID)}
+			return &disk.CorruptError{File: "the log", Place: "its beginning", Problem: fmt.Sprintf("it is empty, though %s says that node %q had one", IdentityFile, identity.ID)}
 		}
 		return nil
 	}
