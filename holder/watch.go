@@ -35,10 +35,10 @@ var _ lease.Watcher = (*Client)(nil)
 // last second.
 //
 // An update may have neither events nor records: it tells the position, every few
-// seconds while nothing happens. While no node answers there is none: see [WithLogger]. While the caller is busy with an update, nothing is
-// read; a caller that is busy for long is caught up with what is kept for it, and when
-// that does not go back far enough, the watch ends with a [*lease.CompactedError], or
-// begins with a new listing if it has Sync.
+// seconds while nothing happens. While no node answers there is none: see [WithLogger].
+// While the caller is busy with an update, nothing is read; a caller that is busy for long
+// is caught up with what is kept for it, and when that does not go back far enough, the
+// watch ends with a [*lease.CompactedError], or begins with a new listing if it has Sync.
 func (c *Client) Watch(ctx context.Context, req lease.WatchRequest) iter.Seq2[lease.WatchUpdate, error] {
 	return c.follow(ctx, req, subjectOfWatch(req))
 }

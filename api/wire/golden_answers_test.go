@@ -114,6 +114,7 @@ func goldenFailures() []golden {
 		failure("lost", &lease.LostError{Record: goldenRecord, Remaining: 1500 * time.Millisecond}),
 		failure("invalid", &lease.InvalidError{Field: "to", Problem: "is \"p\"", Limit: "an owner who waits"}),
 		failure("exhausted", &lease.ExhaustedError{Resource: "keys", Limit: 1 << 40, Key: "k"}),
+		failure("not waiting", &lease.NotWaitingError{Key: "k", Owner: "p"}),
 		failure("compacted", &lease.CompactedError{After: goldenPosition, Oldest: lease.Position{ClusterID: goldenPosition.ClusterID, Index: 1<<40 + 1}}),
 		failure("watch too slow", &lease.TooSlowError{Last: goldenPosition}),
 		plain("unavailable", lease.ErrUnavailable),
