@@ -62,13 +62,18 @@ func (c codec) Unmarshal(data mem.BufferSlice, into any) error {
 
 // register registers service with methods that take envelopes.
 func register(server *grpc.Server, desc *grpc.ServiceDesc, service any) {
+	server.RegisterService(enveloped(desc), service)
+}
+
+// enveloped returns desc with methods that take envelopes.
+func enveloped(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	ours := *desc
 	ours.Methods = slices.Clone(desc.Methods)
 	for i := range ours.Methods {
 		m := &ours.Methods[i]
 		m.Handler = opening(m.Handler, "/"+desc.ServiceName+"/"+m.MethodName)
 	}
-	server.RegisterService(&ours, service)
+	return &ours
 }
 
 // opening has the handler of method get its request out of an envelope. A request

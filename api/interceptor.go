@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +13,17 @@ import (
 
 	"github.com/leasenode/leasenode/api/wire"
 )
+
+// inTurn returns the interceptor that is all of those, the first outermost.
+func inTurn(all []grpc.UnaryServerInterceptor) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		for _, intercept := range slices.Backward(all) {
+			next := handle
+			handle = func(ctx context.Context, req any) (any, error) { return intercept(ctx, req, info, next) }
+		}
+		return handle(ctx, req)
+	}
+}
 
 // guard keeps every failure of a call in the form that clients rely on.
 type guard struct{ node Node }

@@ -78,8 +78,6 @@ func (s *leaseServer) Forget(ctx context.Context, req *leasepb.ForgetRequest) (*
 	})
 }
 
-func subjectOf(m lease.Mutation) string { return fmt.Sprintf("%v %q", m.Op, m.Key) }
-
 func (s *leaseServer) leader() *leasepb.Leader {
 	return wire.LeaderToProto(s.node.Consensus.Leader())
 }

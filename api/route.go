@@ -39,8 +39,8 @@ type leaseServer struct {
 
 // call is a request on its way to whoever can answer it.
 type call[Request, Response any] struct {
-	// subject says in errors what was asked for, as in `acquire "k"`.
-	subject string
+	// subject says in errors what was asked for.
+	subject fmt.Stringer
 	effect  wire.Effect
 	// consistency is that of a read. Only a stale one need not go to the leader.
 	consistency lease.Consistency
@@ -50,6 +50,14 @@ type call[Request, Response any] struct {
 	// there sends it to another node.
 	there func(leasepb.LeaseServiceClient, context.Context, Request, ...grpc.CallOption) (Response, error)
 }
+
+// subject is something asked for of a key, as in `acquire "k"`. It is made into words only
+// for an error.
+type subject struct{ what, key string }
+
+func (s subject) String() string { return fmt.Sprintf("%s %q", s.what, s.key) }
+
+func subjectOf(m lease.Mutation) subject { return subject{m.Op.String(), m.Key} }
 
 // answer answers c here if this node can, and else has the leader do it. Whether
 // this node still leads when here comes to it, here finds out: it is refused then,
@@ -116,7 +124,7 @@ func withWayBack(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // about says in err what was asked for, unless err says so itself. An error that
 // explains nothing is given the code it has to be taken for.
-func about(subject string, effect wire.Effect, err error) error {
+func about(subject fmt.Stringer, effect wire.Effect, err error) error {
 	if effect == wire.Reads && errors.Is(err, lease.ErrOutcomeUnknown) {
 		return fmt.Errorf("%s: whether the cluster clock was moved on is not known: %w", subject, lease.ErrUnavailable)
 	}

@@ -28,7 +28,9 @@ const (
 	maxStreams = 1000
 	// maxPeerStreams is the same for a connection from another node, which carries what
 	// all of its clients have it pass on: those who wait must not hold up the others.
-	maxPeerStreams = lease.MaxWaiters + 10*maxStreams
+	maxPeerStreams = lease.MaxWaiters + maxPeerBundled
+	// maxPeerBundled is how many calls of one node may be under way in bundles.
+	maxPeerBundled = 10 * maxStreams
 )
 
 // NewPublicServer returns the server of the API port: LeaseService, which passes on
@@ -47,8 +49,10 @@ func NewPublicServer(n Node, h *Health, registry prometheus.Registerer) (*grpc.S
 	if err := m.watches.registerBytes(registry, out.Used); err != nil {
 		return nil, err
 	}
-	server := newServer(n, maxStreams, []grpc.ServerOption{grpc.Creds(lineCredentials{insecure.NewCredentials(), out})}, observer{logger: n.Logger, metrics: m})
-	register(server, &leasepb.LeaseService_ServiceDesc, &leaseServer{node: n, mode: passesOn, watches: &m.watches, passed: newPassedOn(func() string { return n.Consensus.Leader().ID })})
+	server, intercept := newServer(n, maxStreams, []grpc.ServerOption{grpc.Creds(lineCredentials{insecure.NewCredentials(), out})}, observer{logger: n.Logger, metrics: m})
+	service := &leaseServer{node: n, mode: passesOn, watches: &m.watches, passed: newPassedOn(func() string { return n.Consensus.Leader().ID })}
+	register(server, &leasepb.LeaseService_ServiceDesc, service)
+	register(server, &leasepb.BundleService_ServiceDesc, newBundleServer(service, intercept, maxStreams))
 	register(server, &leasepb.ClusterService_ServiceDesc, &clusterServer{node: n})
 	healthpb.RegisterHealthServer(server, h.server)
 	reflection.Register(server)
@@ -59,23 +63,27 @@ func NewPublicServer(n Node, h *Health, registry prometheus.Registerer) (*grpc.S
 // nodes pass on, which is answered here or not at all, and PeerService. It has no
 // metrics, since every request is counted where its client sent it.
 func NewPeerServer(n Node) *grpc.Server {
-	server := newServer(n, maxPeerStreams, nil)
-	register(server, &leasepb.LeaseService_ServiceDesc, &leaseServer{node: n, mode: answersOnly})
+	server, intercept := newServer(n, maxPeerStreams, nil)
+	service := &leaseServer{node: n, mode: answersOnly}
+	register(server, &leasepb.LeaseService_ServiceDesc, service)
+	register(server, &leasepb.BundleService_ServiceDesc, newBundleServer(service, intercept, maxPeerBundled))
 	register(server, &peerpb.PeerService_ServiceDesc, &peerServer{node: n})
 	return server
 }
 
 // newServer returns a server without services, whose connections have streams calls
-// under way at most. The observers see each call as its client does.
-func newServer(n Node, streams uint32, options []grpc.ServerOption, observers ...observer) *grpc.Server {
+// under way at most, and what intercepts its unary calls. The observers see each call as
+// its client does.
+func newServer(n Node, streams uint32, options []grpc.ServerOption, observers ...observer) (*grpc.Server, grpc.UnaryServerInterceptor) {
 	guard := guard{node: n}
 	var unary []grpc.UnaryServerInterceptor
 	var stream []grpc.StreamServerInterceptor
 	for _, o := range observers {
 		unary, stream = append(unary, o.unary), append(stream, o.stream)
 	}
+	intercept := inTurn(append(unary, guard.status, guard.recover, giveDeadline))
 	return grpc.NewServer(append(options,
-		grpc.ChainUnaryInterceptor(append(unary, guard.status, guard.recover, giveDeadline)...),
+		grpc.UnaryInterceptor(intercept),
 		grpc.ChainStreamInterceptor(append(stream, guard.statusStream, guard.recoverStream, openStream)...),
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxConcurrentStreams(streams),
@@ -85,5 +93,5 @@ func newServer(n Node, streams uint32, options []grpc.ServerOption, observers ..
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingInterval, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
 		grpc.WaitForHandlers(true),
-	)...)
+	)...), intercept
 }

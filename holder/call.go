@@ -37,8 +37,8 @@ type answered interface {
 
 // attempt is one call of a store, which may take several tries.
 type attempt[R answered] struct {
-	// subject says in errors what was asked for, as in `renew "k"`.
-	subject string
+	// subject says in errors what was asked for.
+	subject fmt.Stringer
 	effect  wire.Effect
 	// do makes one try.
 	do func(context.Context, service) (R, error)
@@ -47,7 +47,11 @@ type attempt[R answered] struct {
 	anew func(refusal error) bool
 }
 
-func subject(op lease.Op, key string) string { return fmt.Sprintf("%v %q", op, key) }
+// subject is something asked for of a key, as in `renew "k"`. It is made into words only for
+// an error.
+type subject struct{ what, key string }
+
+func (s subject) String() string { return fmt.Sprintf("%s %q", s.what, s.key) }
 
 // malformed returns the error for an answer that could not be read, nil for nil.
 func (a attempt[R]) malformed(err error) error {

@@ -95,7 +95,7 @@ func (c *Client) Acquire(ctx context.Context, req lease.AcquireRequest) (lease.A
 // take its place.
 func (c *Client) acquisition(p *leasepb.AcquireRequest, ours bool) attempt[*leasepb.AcquireResponse] {
 	a := attempt[*leasepb.AcquireResponse]{
-		subject: subject(lease.OpAcquire, string(p.GetKey())),
+		subject: subject{lease.OpAcquire.String(), string(p.GetKey())},
 		do:      func(ctx context.Context, s service) (*leasepb.AcquireResponse, error) { return s.Acquire(ctx, p) },
 	}
 	if ours {
@@ -115,7 +115,7 @@ func (c *Client) Renew(ctx context.Context, req lease.RenewRequest) (lease.Answe
 		return lease.Answer{}, err
 	}
 	return mutate(ctx, c, attempt[*leasepb.RenewResponse]{
-		subject: subject(lease.OpRenew, req.Key),
+		subject: subject{lease.OpRenew.String(), req.Key},
 		do:      func(ctx context.Context, s service) (*leasepb.RenewResponse, error) { return s.Renew(ctx, p) },
 	})
 }
@@ -124,7 +124,7 @@ func (c *Client) Renew(ctx context.Context, req lease.RenewRequest) (lease.Answe
 func (c *Client) Release(ctx context.Context, req lease.ReleaseRequest) (lease.Answer, error) {
 	p := wire.ReleaseToProto(req)
 	return mutate(ctx, c, attempt[*leasepb.ReleaseResponse]{
-		subject: subject(lease.OpRelease, req.Key),
+		subject: subject{lease.OpRelease.String(), req.Key},
 		do:      func(ctx context.Context, s service) (*leasepb.ReleaseResponse, error) { return s.Release(ctx, p) },
 	})
 }
@@ -133,10 +133,15 @@ func (c *Client) Release(ctx context.Context, req lease.ReleaseRequest) (lease.A
 func (c *Client) Forget(ctx context.Context, req lease.ForgetRequest) (lease.Answer, error) {
 	p := wire.ForgetToProto(req)
 	return mutate(ctx, c, attempt[*leasepb.ForgetResponse]{
-		subject: subject(lease.OpForget, req.Key),
+		subject: subject{lease.OpForget.String(), req.Key},
 		do:      func(ctx context.Context, s service) (*leasepb.ForgetResponse, error) { return s.Forget(ctx, p) },
 	})
 }
+
+// leases is the subject of a batch of so many renewals.
+type leases int
+
+func (n leases) String() string { return fmt.Sprintf("renew %d leases", int(n)) }
 
 // BatchRenew implements [lease.Store]. The whole batch is tried again only if the call
 // failed as a whole: results of single renewals are the caller's to look at.
@@ -150,7 +155,7 @@ func (c *Client) BatchRenew(ctx context.Context, reqs []lease.RenewRequest) ([]l
 		}
 	}
 	resp, err := call(ctx, c.conns, attempt[*leasepb.BatchRenewResponse]{
-		subject: fmt.Sprintf("renew %d leases", len(reqs)),
+		subject: leases(len(reqs)),
 		effect:  wire.Mutates,
 		do:      func(ctx context.Context, s service) (*leasepb.BatchRenewResponse, error) { return s.BatchRenew(ctx, p) },
 	})
@@ -173,7 +178,7 @@ func (c *Client) BatchRenew(ctx context.Context, reqs []lease.RenewRequest) ([]l
 func (c *Client) Get(ctx context.Context, req lease.GetRequest) (lease.Answer, error) {
 	p := wire.GetToProto(req)
 	a := attempt[*leasepb.GetResponse]{
-		subject: fmt.Sprintf("get %q", req.Key),
+		subject: subject{"get", req.Key},
 		do:      func(ctx context.Context, s service) (*leasepb.GetResponse, error) { return s.Get(ctx, p) },
 	}
 	resp, err := read(ctx, c, req.Consistency, a)
@@ -191,7 +196,7 @@ func (c *Client) List(ctx context.Context, req lease.ListRequest) (lease.ListPag
 		return lease.ListPage{}, err
 	}
 	a := attempt[*leasepb.ListResponse]{
-		subject: fmt.Sprintf("list %q", req.Prefix),
+		subject: subject{"list", req.Prefix},
 		do:      func(ctx context.Context, s service) (*leasepb.ListResponse, error) { return s.List(ctx, p) },
 	}
 	resp, err := read(ctx, c, req.Consistency, a)
@@ -209,7 +214,7 @@ func (c *Client) History(ctx context.Context, req lease.HistoryRequest) (lease.H
 		return lease.HistoryPage{}, err
 	}
 	a := attempt[*leasepb.HistoryResponse]{
-		subject: fmt.Sprintf("history %q", req.Key),
+		subject: subject{"history", req.Key},
 		do:      func(ctx context.Context, s service) (*leasepb.HistoryResponse, error) { return s.History(ctx, p) },
 	}
 	resp, err := read(ctx, c, req.Consistency, a)

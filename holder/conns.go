@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/leasenode/leasenode/api/bundle"
 	"github.com/leasenode/leasenode/api/wire"
 	"github.com/leasenode/leasenode/lease"
 )
@@ -29,7 +30,7 @@ type conns struct {
 	contact   contact                                                  // of calls that no holder has made
 
 	mu     sync.Mutex
-	open   map[string]*grpc.ClientConn
+	open   map[string]heardConn
 	lanes  map[string][]*lane // by address
 	leader string             // the leader's address as last heard, or ""
 	turn   int                // which endpoint is next while no leader is known
@@ -64,7 +65,7 @@ type target struct {
 }
 
 func newConns(endpoints []string, options []Option) (*conns, error) {
-	c := &conns{endpoints: endpoints, open: map[string]*grpc.ClientConn{}, lanes: map[string][]*lane{}, silent: map[string]silence{}}
+	c := &conns{endpoints: endpoints, open: map[string]heardConn{}, lanes: map[string][]*lane{}, silent: map[string]silence{}}
 	c.contact.log = hclog.NewNullLogger()
 	for _, option := range options {
 		option(c)
@@ -113,22 +114,22 @@ func (c *conns) connLocked(addr string) (grpc.ClientConnInterface, error) {
 	if conn, ok := c.open[addr]; ok {
 		return conn, nil
 	}
-	conn, err := c.connect(addr)
+	under, err := c.connect(addr)
 	if err != nil {
 		return nil, err
 	}
+	conn := heardConn{Conn: bundle.Over(under), addr: addr, conns: c}
 	c.open[addr] = conn
 	return conn, nil
 }
 
 // connect makes a connection to addr.
-func (c *conns) connect(addr string) (*grpc.ClientConn, error) {
-	resolver, options := "dns:///", wire.DialOptions()
+func (c *conns) connect(addr string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
+	resolver, options := "dns:///", append(options, wire.DialOptions()...)
 	if c.dial != nil { // it is given the address as it is
 		resolver, options = "passthrough:///", append(options, grpc.WithContextDialer(c.dial))
 	}
 	conn, err := grpc.NewClient(resolver+addr, append(options,
-		grpc.WithUnaryInterceptor(c.hear(addr)), // outside of the others
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		// A peer that vanished without a word is noticed within 13 s even when idle.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second, PermitWithoutStream: true}),
@@ -208,7 +209,7 @@ func (c *conns) followLocked(addr string) bool {
 	if addr == "" || c.avoidedLocked(addr) {
 		return false
 	}
-	if c.open[addr] == nil && len(c.open) >= len(c.endpoints)+maxLearned {
+	if _, open := c.open[addr]; !open && len(c.open) >= len(c.endpoints)+maxLearned {
 		return false
 	}
 	if _, err := c.connLocked(addr); err != nil {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 
+	"github.com/leasenode/leasenode/api/bundle"
 	"github.com/leasenode/leasenode/api/wire"
 	"github.com/leasenode/leasenode/lease"
 )
@@ -109,19 +110,34 @@ type latestTry struct {
 
 type latestTryKey struct{}
 
-// hear is the interceptor that hears of every unary try at addr.
+// heardConn is a connection on which every unary try is heard of.
+type heardConn struct {
+	*bundle.Conn
+	addr  string
+	conns *conns
+}
+
+// Invoke implements [grpc.ClientConnInterface].
+func (h heardConn) Invoke(ctx context.Context, method string, req, reply any, options ...grpc.CallOption) error {
+	failed := h.Conn.Invoke(ctx, method, req, reply, options...)
+	h.conns.heard(ctx, h.addr, failed)
+	return failed
+}
+
+// hear is the interceptor that hears of every unary try at addr, for a lane.
 func (c *conns) hear(addr string) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 		failed := invoke(ctx, method, req, reply, conn, options...)
-		if failed == nil || !errors.Is(ctx.Err(), context.Canceled) { // else it was not given its time
-			c.heard(ctx, addr, failed)
-		}
+		c.heard(ctx, addr, failed)
 		return failed
 	}
 }
 
 // heard takes in how a try of a call under ctx has ended.
 func (c *conns) heard(ctx context.Context, addr string, failed error) {
+	if failed != nil && errors.Is(ctx.Err(), context.Canceled) { // it was not given its time
+		return
+	}
 	h, ok := ctx.Value(hearingKey{}).(hearing)
 	if !ok {
 		h.contact = &c.contact
@@ -151,7 +167,7 @@ func (l *latestTry) explain(ctx context.Context, key string, err error) error {
 	if l.failed == nil || !unserved(err) || ctx.Err() == nil || errors.As(err, &tells) {
 		return err
 	}
-	a := attempt[answered]{subject: subject(lease.OpAcquire, key), effect: wire.Mutates}
+	a := attempt[answered]{subject: subject{lease.OpAcquire.String(), key}, effect: wire.Mutates}
 	latest := a.explain(l.addr, l.failed)
 	if errors.Is(err, lease.ErrUnavailable) && errors.Is(latest, lease.ErrUnavailable) {
 		return giveUp(ctx, latest, nil)

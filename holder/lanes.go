@@ -27,7 +27,7 @@ func (c *conns) laneLocked(addr string) (conn *grpc.ClientConn, release func(), 
 	}
 	i := slices.IndexFunc(c.lanes[addr], func(l *lane) bool { return l.calls < maxLaneCalls })
 	if i < 0 {
-		conn, err := c.connect(addr)
+		conn, err := c.connect(addr, grpc.WithUnaryInterceptor(c.hear(addr)))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -58,6 +58,66 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Method is a method of LeaseService that can be called in a bundle.
+type Method int32
+
+const (
+	Method_METHOD_UNSPECIFIED Method = 0
+	// Not with wait_ms.
+	Method_METHOD_ACQUIRE Method = 1
+	Method_METHOD_RENEW   Method = 2
+	Method_METHOD_RELEASE Method = 3
+	Method_METHOD_FORGET  Method = 4
+	Method_METHOD_GET     Method = 5
+)
+
+// Enum value maps for Method.
+var (
+	Method_name = map[int32]string{
+		0: "METHOD_UNSPECIFIED",
+		1: "METHOD_ACQUIRE",
+		2: "METHOD_RENEW",
+		3: "METHOD_RELEASE",
+		4: "METHOD_FORGET",
+		5: "METHOD_GET",
+	}
+	Method_value = map[string]int32{
+		"METHOD_UNSPECIFIED": 0,
+		"METHOD_ACQUIRE":     1,
+		"METHOD_RENEW":       2,
+		"METHOD_RELEASE":     3,
+		"METHOD_FORGET":      4,
+		"METHOD_GET":         5,
+	}
+)
+
+func (x Method) Enum() *Method {
+	p := new(Method)
+	*p = x
+	return p
+}
+
+func (x Method) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Method) Descriptor() protoreflect.EnumDescriptor {
+	return file_leasepb_lease_proto_enumTypes[0].Descriptor()
+}
+
+func (Method) Type() protoreflect.EnumType {
+	return &file_leasepb_lease_proto_enumTypes[0]
+}
+
+func (x Method) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Method.Descriptor instead.
+func (Method) EnumDescriptor() ([]byte, []int) {
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{0}
+}
+
 // Consistency is how fresh a read has to be.
 type Consistency int32
 
@@ -91,11 +151,11 @@ func (x Consistency) String() string {
 }
 
 func (Consistency) Descriptor() protoreflect.EnumDescriptor {
-	return file_leasepb_lease_proto_enumTypes[0].Descriptor()
+	return file_leasepb_lease_proto_enumTypes[1].Descriptor()
 }
 
 func (Consistency) Type() protoreflect.EnumType {
-	return &file_leasepb_lease_proto_enumTypes[0]
+	return &file_leasepb_lease_proto_enumTypes[1]
 }
 
 func (x Consistency) Number() protoreflect.EnumNumber {
@@ -104,7 +164,242 @@ func (x Consistency) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Consistency.Descriptor instead.
 func (Consistency) EnumDescriptor() ([]byte, []int) {
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{1}
+}
+
+// Calls are calls that are made at the same time, 1 MiB at most.
+type Calls struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Calls         []*Call                `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Calls) Reset() {
+	*x = Calls{}
+	mi := &file_leasepb_lease_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Calls) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Calls) ProtoMessage() {}
+
+func (x *Calls) ProtoReflect() protoreflect.Message {
+	mi := &file_leasepb_lease_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Calls.ProtoReflect.Descriptor instead.
+func (*Calls) Descriptor() ([]byte, []int) {
 	return file_leasepb_lease_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *Calls) GetCalls() []*Call {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
+// Call is one call, or takes one back.
+type Call struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Names the call within its stream: not one that is under way.
+	Id     uint64 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Method Method `protobuf:"varint,2,opt,name=method,proto3,enum=leasenode.v1.Method" json:"method,omitempty"`
+	// The time that the call is given, as gRPC's deadline would; 0 for the default.
+	TimeoutMs int64 `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	// The encoded request of the method.
+	Request []byte `protobuf:"bytes,4,opt,name=request,proto3" json:"request,omitempty"`
+	// The client does not wait for the call of that id any more. There may still be an
+	// answer. Nothing else is set then.
+	Cancel        bool `protobuf:"varint,5,opt,name=cancel,proto3" json:"cancel,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Call) Reset() {
+	*x = Call{}
+	mi := &file_leasepb_lease_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Call) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Call) ProtoMessage() {}
+
+func (x *Call) ProtoReflect() protoreflect.Message {
+	mi := &file_leasepb_lease_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Call.ProtoReflect.Descriptor instead.
+func (*Call) Descriptor() ([]byte, []int) {
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Call) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Call) GetMethod() Method {
+	if x != nil {
+		return x.Method
+	}
+	return Method_METHOD_UNSPECIFIED
+}
+
+func (x *Call) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+func (x *Call) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *Call) GetCancel() bool {
+	if x != nil {
+		return x.Cancel
+	}
+	return false
+}
+
+// Replies are answers that are ready at the same time.
+type Replies struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Replies       []*Reply               `protobuf:"bytes,1,rep,name=replies,proto3" json:"replies,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Replies) Reset() {
+	*x = Replies{}
+	mi := &file_leasepb_lease_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Replies) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Replies) ProtoMessage() {}
+
+func (x *Replies) ProtoReflect() protoreflect.Message {
+	mi := &file_leasepb_lease_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Replies.ProtoReflect.Descriptor instead.
+func (*Replies) Descriptor() ([]byte, []int) {
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Replies) GetReplies() []*Reply {
+	if x != nil {
+		return x.Replies
+	}
+	return nil
+}
+
+// Reply is the answer to one call.
+type Reply struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The encoded response of the method.
+	Response []byte `protobuf:"bytes,2,opt,name=response,proto3" json:"response,omitempty"`
+	// An encoded google.rpc.Status, in place of a response, of a call that failed.
+	Status        []byte `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reply) Reset() {
+	*x = Reply{}
+	mi := &file_leasepb_lease_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reply) ProtoMessage() {}
+
+func (x *Reply) ProtoReflect() protoreflect.Message {
+	mi := &file_leasepb_lease_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Reply.ProtoReflect.Descriptor instead.
+func (*Reply) Descriptor() ([]byte, []int) {
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Reply) GetId() uint64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Reply) GetResponse() []byte {
+	if x != nil {
+		return x.Response
+	}
+	return nil
+}
+
+func (x *Reply) GetStatus() []byte {
+	if x != nil {
+		return x.Status
+	}
+	return nil
 }
 
 // Attribute is a thing that an owner tells about itself: where it can be
@@ -120,7 +415,7 @@ type Attribute struct {
 
 func (x *Attribute) Reset() {
 	*x = Attribute{}
-	mi := &file_leasepb_lease_proto_msgTypes[0]
+	mi := &file_leasepb_lease_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -132,7 +427,7 @@ func (x *Attribute) String() string {
 func (*Attribute) ProtoMessage() {}
 
 func (x *Attribute) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[0]
+	mi := &file_leasepb_lease_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -145,7 +440,7 @@ func (x *Attribute) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attribute.ProtoReflect.Descriptor instead.
 func (*Attribute) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{0}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Attribute) GetName() []byte {
@@ -184,7 +479,7 @@ type Record struct {
 
 func (x *Record) Reset() {
 	*x = Record{}
-	mi := &file_leasepb_lease_proto_msgTypes[1]
+	mi := &file_leasepb_lease_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -196,7 +491,7 @@ func (x *Record) String() string {
 func (*Record) ProtoMessage() {}
 
 func (x *Record) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[1]
+	mi := &file_leasepb_lease_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -209,7 +504,7 @@ func (x *Record) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Record.ProtoReflect.Descriptor instead.
 func (*Record) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{1}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Record) GetKey() []byte {
@@ -272,7 +567,7 @@ type Answer struct {
 
 func (x *Answer) Reset() {
 	*x = Answer{}
-	mi := &file_leasepb_lease_proto_msgTypes[2]
+	mi := &file_leasepb_lease_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -284,7 +579,7 @@ func (x *Answer) String() string {
 func (*Answer) ProtoMessage() {}
 
 func (x *Answer) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[2]
+	mi := &file_leasepb_lease_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -297,7 +592,7 @@ func (x *Answer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Answer.ProtoReflect.Descriptor instead.
 func (*Answer) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{2}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Answer) GetRecord() *Record {
@@ -339,7 +634,7 @@ type Leader struct {
 
 func (x *Leader) Reset() {
 	*x = Leader{}
-	mi := &file_leasepb_lease_proto_msgTypes[3]
+	mi := &file_leasepb_lease_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -351,7 +646,7 @@ func (x *Leader) String() string {
 func (*Leader) ProtoMessage() {}
 
 func (x *Leader) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[3]
+	mi := &file_leasepb_lease_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -364,7 +659,7 @@ func (x *Leader) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leader.ProtoReflect.Descriptor instead.
 func (*Leader) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{3}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Leader) GetId() string {
@@ -395,7 +690,7 @@ type Refusal struct {
 
 func (x *Refusal) Reset() {
 	*x = Refusal{}
-	mi := &file_leasepb_lease_proto_msgTypes[4]
+	mi := &file_leasepb_lease_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -407,7 +702,7 @@ func (x *Refusal) String() string {
 func (*Refusal) ProtoMessage() {}
 
 func (x *Refusal) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[4]
+	mi := &file_leasepb_lease_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -420,7 +715,7 @@ func (x *Refusal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Refusal.ProtoReflect.Descriptor instead.
 func (*Refusal) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{4}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Refusal) GetRecord() *Record {
@@ -467,7 +762,7 @@ type AcquireRequest struct {
 
 func (x *AcquireRequest) Reset() {
 	*x = AcquireRequest{}
-	mi := &file_leasepb_lease_proto_msgTypes[5]
+	mi := &file_leasepb_lease_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -479,7 +774,7 @@ func (x *AcquireRequest) String() string {
 func (*AcquireRequest) ProtoMessage() {}
 
 func (x *AcquireRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[5]
+	mi := &file_leasepb_lease_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -492,7 +787,7 @@ func (x *AcquireRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireRequest.ProtoReflect.Descriptor instead.
 func (*AcquireRequest) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{5}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AcquireRequest) GetKey() []byte {
@@ -554,7 +849,7 @@ type AcquireResponse struct {
 
 func (x *AcquireResponse) Reset() {
 	*x = AcquireResponse{}
-	mi := &file_leasepb_lease_proto_msgTypes[6]
+	mi := &file_leasepb_lease_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -566,7 +861,7 @@ func (x *AcquireResponse) String() string {
 func (*AcquireResponse) ProtoMessage() {}
 
 func (x *AcquireResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[6]
+	mi := &file_leasepb_lease_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -579,7 +874,7 @@ func (x *AcquireResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AcquireResponse.ProtoReflect.Descriptor instead.
 func (*AcquireResponse) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{6}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AcquireResponse) GetAnswer() *Answer {
@@ -610,7 +905,7 @@ type RenewRequest struct {
 
 func (x *RenewRequest) Reset() {
 	*x = RenewRequest{}
-	mi := &file_leasepb_lease_proto_msgTypes[7]
+	mi := &file_leasepb_lease_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -622,7 +917,7 @@ func (x *RenewRequest) String() string {
 func (*RenewRequest) ProtoMessage() {}
 
 func (x *RenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[7]
+	mi := &file_leasepb_lease_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -635,7 +930,7 @@ func (x *RenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewRequest.ProtoReflect.Descriptor instead.
 func (*RenewRequest) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{7}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RenewRequest) GetKey() []byte {
@@ -676,7 +971,7 @@ type RenewResponse struct {
 
 func (x *RenewResponse) Reset() {
 	*x = RenewResponse{}
-	mi := &file_leasepb_lease_proto_msgTypes[8]
+	mi := &file_leasepb_lease_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -688,7 +983,7 @@ func (x *RenewResponse) String() string {
 func (*RenewResponse) ProtoMessage() {}
 
 func (x *RenewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[8]
+	mi := &file_leasepb_lease_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -701,7 +996,7 @@ func (x *RenewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResponse.ProtoReflect.Descriptor instead.
 func (*RenewResponse) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{8}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RenewResponse) GetAnswer() *Answer {
@@ -728,7 +1023,7 @@ type BatchRenewRequest struct {
 
 func (x *BatchRenewRequest) Reset() {
 	*x = BatchRenewRequest{}
-	mi := &file_leasepb_lease_proto_msgTypes[9]
+	mi := &file_leasepb_lease_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -740,7 +1035,7 @@ func (x *BatchRenewRequest) String() string {
 func (*BatchRenewRequest) ProtoMessage() {}
 
 func (x *BatchRenewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[9]
+	mi := &file_leasepb_lease_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -753,7 +1048,7 @@ func (x *BatchRenewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchRenewRequest.ProtoReflect.Descriptor instead.
 func (*BatchRenewRequest) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{9}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *BatchRenewRequest) GetRenewals() []*RenewRequest {
@@ -774,7 +1069,7 @@ type BatchRenewResponse struct {
 
 func (x *BatchRenewResponse) Reset() {
 	*x = BatchRenewResponse{}
-	mi := &file_leasepb_lease_proto_msgTypes[10]
+	mi := &file_leasepb_lease_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +1081,7 @@ func (x *BatchRenewResponse) String() string {
 func (*BatchRenewResponse) ProtoMessage() {}
 
 func (x *BatchRenewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[10]
+	mi := &file_leasepb_lease_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +1094,7 @@ func (x *BatchRenewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BatchRenewResponse.ProtoReflect.Descriptor instead.
 func (*BatchRenewResponse) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{10}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *BatchRenewResponse) GetResults() []*RenewResult {
@@ -830,7 +1125,7 @@ type RenewResult struct {
 
 func (x *RenewResult) Reset() {
 	*x = RenewResult{}
-	mi := &file_leasepb_lease_proto_msgTypes[11]
+	mi := &file_leasepb_lease_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -842,7 +1137,7 @@ func (x *RenewResult) String() string {
 func (*RenewResult) ProtoMessage() {}
 
 func (x *RenewResult) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[11]
+	mi := &file_leasepb_lease_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -855,7 +1150,7 @@ func (x *RenewResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RenewResult.ProtoReflect.Descriptor instead.
 func (*RenewResult) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{11}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RenewResult) GetResult() isRenewResult_Result {
@@ -916,7 +1211,7 @@ type Failure struct {
 
 func (x *Failure) Reset() {
 	*x = Failure{}
-	mi := &file_leasepb_lease_proto_msgTypes[12]
+	mi := &file_leasepb_lease_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -928,7 +1223,7 @@ func (x *Failure) String() string {
 func (*Failure) ProtoMessage() {}
 
 func (x *Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[12]
+	mi := &file_leasepb_lease_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -941,7 +1236,7 @@ func (x *Failure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Failure.ProtoReflect.Descriptor instead.
 func (*Failure) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{12}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Failure) GetReason() string {
@@ -986,7 +1281,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_leasepb_lease_proto_msgTypes[13]
+	mi := &file_leasepb_lease_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -998,7 +1293,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[13]
+	mi := &file_leasepb_lease_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1011,7 +1306,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{13}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReleaseRequest) GetKey() []byte {
@@ -1052,7 +1347,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_leasepb_lease_proto_msgTypes[14]
+	mi := &file_leasepb_lease_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1064,7 +1359,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[14]
+	mi := &file_leasepb_lease_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1077,7 +1372,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{14}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReleaseResponse) GetAnswer() *Answer {
@@ -1105,7 +1400,7 @@ type ForgetRequest struct {
 
 func (x *ForgetRequest) Reset() {
 	*x = ForgetRequest{}
-	mi := &file_leasepb_lease_proto_msgTypes[15]
+	mi := &file_leasepb_lease_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1412,7 @@ func (x *ForgetRequest) String() string {
 func (*ForgetRequest) ProtoMessage() {}
 
 func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[15]
+	mi := &file_leasepb_lease_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1425,7 @@ func (x *ForgetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetRequest.ProtoReflect.Descriptor instead.
 func (*ForgetRequest) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{15}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ForgetRequest) GetKey() []byte {
@@ -1164,7 +1459,7 @@ type ForgetResponse struct {
 
 func (x *ForgetResponse) Reset() {
 	*x = ForgetResponse{}
-	mi := &file_leasepb_lease_proto_msgTypes[16]
+	mi := &file_leasepb_lease_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1176,7 +1471,7 @@ func (x *ForgetResponse) String() string {
 func (*ForgetResponse) ProtoMessage() {}
 
 func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[16]
+	mi := &file_leasepb_lease_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1189,7 +1484,7 @@ func (x *ForgetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetResponse.ProtoReflect.Descriptor instead.
 func (*ForgetResponse) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{16}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ForgetResponse) GetAnswer() *Answer {
@@ -1216,7 +1511,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_leasepb_lease_proto_msgTypes[17]
+	mi := &file_leasepb_lease_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1523,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[17]
+	mi := &file_leasepb_lease_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1536,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{17}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetRequest) GetKey() []byte {
@@ -1268,7 +1563,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_leasepb_lease_proto_msgTypes[18]
+	mi := &file_leasepb_lease_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1280,7 +1575,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[18]
+	mi := &file_leasepb_lease_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1293,7 +1588,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{18}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetResponse) GetAnswer() *Answer {
@@ -1327,7 +1622,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_leasepb_lease_proto_msgTypes[19]
+	mi := &file_leasepb_lease_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1339,7 +1634,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[19]
+	mi := &file_leasepb_lease_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1352,7 +1647,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{19}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListRequest) GetPrefix() []byte {
@@ -1403,7 +1698,7 @@ type ListResponse struct {
 
 func (x *ListResponse) Reset() {
 	*x = ListResponse{}
-	mi := &file_leasepb_lease_proto_msgTypes[20]
+	mi := &file_leasepb_lease_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1415,7 +1710,7 @@ func (x *ListResponse) String() string {
 func (*ListResponse) ProtoMessage() {}
 
 func (x *ListResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[20]
+	mi := &file_leasepb_lease_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1428,7 +1723,7 @@ func (x *ListResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse.ProtoReflect.Descriptor instead.
 func (*ListResponse) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{20}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListResponse) GetLeases() []*ListResponse_Lease {
@@ -1474,7 +1769,7 @@ type HistoryRequest struct {
 
 func (x *HistoryRequest) Reset() {
 	*x = HistoryRequest{}
-	mi := &file_leasepb_lease_proto_msgTypes[21]
+	mi := &file_leasepb_lease_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1781,7 @@ func (x *HistoryRequest) String() string {
 func (*HistoryRequest) ProtoMessage() {}
 
 func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[21]
+	mi := &file_leasepb_lease_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1794,7 @@ func (x *HistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryRequest.ProtoReflect.Descriptor instead.
 func (*HistoryRequest) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{21}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HistoryRequest) GetKey() []byte {
@@ -1542,7 +1837,7 @@ type HistoryResponse struct {
 
 func (x *HistoryResponse) Reset() {
 	*x = HistoryResponse{}
-	mi := &file_leasepb_lease_proto_msgTypes[22]
+	mi := &file_leasepb_lease_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1554,7 +1849,7 @@ func (x *HistoryResponse) String() string {
 func (*HistoryResponse) ProtoMessage() {}
 
 func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[22]
+	mi := &file_leasepb_lease_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1567,7 +1862,7 @@ func (x *HistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryResponse.ProtoReflect.Descriptor instead.
 func (*HistoryResponse) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{22}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HistoryResponse) GetEntries() []*HistoryEntry {
@@ -1612,7 +1907,7 @@ type HistoryEntry struct {
 
 func (x *HistoryEntry) Reset() {
 	*x = HistoryEntry{}
-	mi := &file_leasepb_lease_proto_msgTypes[23]
+	mi := &file_leasepb_lease_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1624,7 +1919,7 @@ func (x *HistoryEntry) String() string {
 func (*HistoryEntry) ProtoMessage() {}
 
 func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[23]
+	mi := &file_leasepb_lease_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1637,7 +1932,7 @@ func (x *HistoryEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HistoryEntry.ProtoReflect.Descriptor instead.
 func (*HistoryEntry) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{23}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *HistoryEntry) GetIndex() uint64 {
@@ -1711,7 +2006,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_leasepb_lease_proto_msgTypes[24]
+	mi := &file_leasepb_lease_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1723,7 +2018,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[24]
+	mi := &file_leasepb_lease_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1736,7 +2031,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{24}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WatchRequest) GetKey() []byte {
@@ -1793,7 +2088,7 @@ type Position struct {
 
 func (x *Position) Reset() {
 	*x = Position{}
-	mi := &file_leasepb_lease_proto_msgTypes[25]
+	mi := &file_leasepb_lease_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +2100,7 @@ func (x *Position) String() string {
 func (*Position) ProtoMessage() {}
 
 func (x *Position) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[25]
+	mi := &file_leasepb_lease_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +2113,7 @@ func (x *Position) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Position.ProtoReflect.Descriptor instead.
 func (*Position) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{25}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Position) GetClusterId() []byte {
@@ -1856,7 +2151,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_leasepb_lease_proto_msgTypes[26]
+	mi := &file_leasepb_lease_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +2163,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[26]
+	mi := &file_leasepb_lease_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +2176,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{26}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *WatchResponse) GetEvents() []*WatchEvent {
@@ -1945,7 +2240,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_leasepb_lease_proto_msgTypes[27]
+	mi := &file_leasepb_lease_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1957,7 +2252,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[27]
+	mi := &file_leasepb_lease_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1970,7 +2265,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{27}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *WatchEvent) GetEvent() string {
@@ -2009,7 +2304,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_leasepb_lease_proto_msgTypes[28]
+	mi := &file_leasepb_lease_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2021,7 +2316,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[28]
+	mi := &file_leasepb_lease_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2034,7 +2329,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{28}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{32}
 }
 
 type StatusResponse struct {
@@ -2059,7 +2354,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_leasepb_lease_proto_msgTypes[29]
+	mi := &file_leasepb_lease_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2071,7 +2366,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[29]
+	mi := &file_leasepb_lease_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2084,7 +2379,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{29}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StatusResponse) GetClusterId() string {
@@ -2161,7 +2456,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_leasepb_lease_proto_msgTypes[30]
+	mi := &file_leasepb_lease_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2173,7 +2468,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[30]
+	mi := &file_leasepb_lease_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2186,7 +2481,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{30}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Member) GetId() string {
@@ -2242,7 +2537,7 @@ type ListResponse_Lease struct {
 
 func (x *ListResponse_Lease) Reset() {
 	*x = ListResponse_Lease{}
-	mi := &file_leasepb_lease_proto_msgTypes[32]
+	mi := &file_leasepb_lease_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2254,7 +2549,7 @@ func (x *ListResponse_Lease) String() string {
 func (*ListResponse_Lease) ProtoMessage() {}
 
 func (x *ListResponse_Lease) ProtoReflect() protoreflect.Message {
-	mi := &file_leasepb_lease_proto_msgTypes[32]
+	mi := &file_leasepb_lease_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2267,7 +2562,7 @@ func (x *ListResponse_Lease) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResponse_Lease.ProtoReflect.Descriptor instead.
 func (*ListResponse_Lease) Descriptor() ([]byte, []int) {
-	return file_leasepb_lease_proto_rawDescGZIP(), []int{20, 0}
+	return file_leasepb_lease_proto_rawDescGZIP(), []int{24, 0}
 }
 
 func (x *ListResponse_Lease) GetRecord() *Record {
@@ -2288,7 +2583,22 @@ var File_leasepb_lease_proto protoreflect.FileDescriptor
 
 const file_leasepb_lease_proto_rawDesc = "" +
 	"\n" +
-	"\x13leasepb/lease.proto\x12\fleasenode.v1\"5\n" +
+	"\x13leasepb/lease.proto\x12\fleasenode.v1\"1\n" +
+	"\x05Calls\x12(\n" +
+	"\x05calls\x18\x01 \x03(\v2\x12.leasenode.v1.CallR\x05calls\"\x95\x01\n" +
+	"\x04Call\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12,\n" +
+	"\x06method\x18\x02 \x01(\x0e2\x14.leasenode.v1.MethodR\x06method\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x03 \x01(\x03R\ttimeoutMs\x12\x18\n" +
+	"\arequest\x18\x04 \x01(\fR\arequest\x12\x16\n" +
+	"\x06cancel\x18\x05 \x01(\bR\x06cancel\"8\n" +
+	"\aReplies\x12-\n" +
+	"\areplies\x18\x01 \x03(\v2\x13.leasenode.v1.ReplyR\areplies\"K\n" +
+	"\x05Reply\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x1a\n" +
+	"\bresponse\x18\x02 \x01(\fR\bresponse\x12\x16\n" +
+	"\x06status\x18\x03 \x01(\fR\x06status\"5\n" +
 	"\tAttribute\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\fR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value\"\xd3\x01\n" +
@@ -2452,7 +2762,15 @@ const file_leasepb_lease_proto_rawDesc = "" +
 	"\bapi_addr\x18\x03 \x01(\tR\aapiAddr\x12\x12\n" +
 	"\x04role\x18\x04 \x01(\tR\x04role\x12\x18\n" +
 	"\ahealthy\x18\x05 \x01(\bR\ahealthy\x12#\n" +
-	"\rapplied_index\x18\x06 \x01(\x04R\fappliedIndex*B\n" +
+	"\rapplied_index\x18\x06 \x01(\x04R\fappliedIndex*}\n" +
+	"\x06Method\x12\x16\n" +
+	"\x12METHOD_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eMETHOD_ACQUIRE\x10\x01\x12\x10\n" +
+	"\fMETHOD_RENEW\x10\x02\x12\x12\n" +
+	"\x0eMETHOD_RELEASE\x10\x03\x12\x11\n" +
+	"\rMETHOD_FORGET\x10\x04\x12\x0e\n" +
+	"\n" +
+	"METHOD_GET\x10\x05*B\n" +
 	"\vConsistency\x12\x1c\n" +
 	"\x18CONSISTENCY_LINEARIZABLE\x10\x00\x12\x15\n" +
 	"\x11CONSISTENCY_STALE\x10\x012\xfd\x04\n" +
@@ -2468,7 +2786,9 @@ const file_leasepb_lease_proto_rawDesc = "" +
 	"\aHistory\x12\x1c.leasenode.v1.HistoryRequest\x1a\x1d.leasenode.v1.HistoryResponse\x12B\n" +
 	"\x05Watch\x12\x1a.leasenode.v1.WatchRequest\x1a\x1b.leasenode.v1.WatchResponse0\x012U\n" +
 	"\x0eClusterService\x12C\n" +
-	"\x06Status\x12\x1b.leasenode.v1.StatusRequest\x1a\x1c.leasenode.v1.StatusResponseB,Z*github.com/leasenode/leasenode/api/leasepbb\x06proto3"
+	"\x06Status\x12\x1b.leasenode.v1.StatusRequest\x1a\x1c.leasenode.v1.StatusResponse2I\n" +
+	"\rBundleService\x128\n" +
+	"\x06Bundle\x12\x13.leasenode.v1.Calls\x1a\x15.leasenode.v1.Replies(\x010\x01B,Z*github.com/leasenode/leasenode/api/leasepbb\x06proto3"
 
 var (
 	file_leasepb_lease_proto_rawDescOnce sync.Once
@@ -2482,108 +2802,118 @@ func file_leasepb_lease_proto_rawDescGZIP() []byte {
 	return file_leasepb_lease_proto_rawDescData
 }
 
-var file_leasepb_lease_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_leasepb_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_leasepb_lease_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_leasepb_lease_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_leasepb_lease_proto_goTypes = []any{
-	(Consistency)(0),           // 0: leasenode.v1.Consistency
-	(*Attribute)(nil),          // 1: leasenode.v1.Attribute
-	(*Record)(nil),             // 2: leasenode.v1.Record
-	(*Answer)(nil),             // 3: leasenode.v1.Answer
-	(*Leader)(nil),             // 4: leasenode.v1.Leader
-	(*Refusal)(nil),            // 5: leasenode.v1.Refusal
-	(*AcquireRequest)(nil),     // 6: leasenode.v1.AcquireRequest
-	(*AcquireResponse)(nil),    // 7: leasenode.v1.AcquireResponse
-	(*RenewRequest)(nil),       // 8: leasenode.v1.RenewRequest
-	(*RenewResponse)(nil),      // 9: leasenode.v1.RenewResponse
-	(*BatchRenewRequest)(nil),  // 10: leasenode.v1.BatchRenewRequest
-	(*BatchRenewResponse)(nil), // 11: leasenode.v1.BatchRenewResponse
-	(*RenewResult)(nil),        // 12: leasenode.v1.RenewResult
-	(*Failure)(nil),            // 13: leasenode.v1.Failure
-	(*ReleaseRequest)(nil),     // 14: leasenode.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),    // 15: leasenode.v1.ReleaseResponse
-	(*ForgetRequest)(nil),      // 16: leasenode.v1.ForgetRequest
-	(*ForgetResponse)(nil),     // 17: leasenode.v1.ForgetResponse
-	(*GetRequest)(nil),         // 18: leasenode.v1.GetRequest
-	(*GetResponse)(nil),        // 19: leasenode.v1.GetResponse
-	(*ListRequest)(nil),        // 20: leasenode.v1.ListRequest
-	(*ListResponse)(nil),       // 21: leasenode.v1.ListResponse
-	(*HistoryRequest)(nil),     // 22: leasenode.v1.HistoryRequest
-	(*HistoryResponse)(nil),    // 23: leasenode.v1.HistoryResponse
-	(*HistoryEntry)(nil),       // 24: leasenode.v1.HistoryEntry
-	(*WatchRequest)(nil),       // 25: leasenode.v1.WatchRequest
-	(*Position)(nil),           // 26: leasenode.v1.Position
-	(*WatchResponse)(nil),      // 27: leasenode.v1.WatchResponse
-	(*WatchEvent)(nil),         // 28: leasenode.v1.WatchEvent
-	(*StatusRequest)(nil),      // 29: leasenode.v1.StatusRequest
-	(*StatusResponse)(nil),     // 30: leasenode.v1.StatusResponse
-	(*Member)(nil),             // 31: leasenode.v1.Member
-	nil,                        // 32: leasenode.v1.Failure.MetadataEntry
-	(*ListResponse_Lease)(nil), // 33: leasenode.v1.ListResponse.Lease
-	nil,                        // 34: leasenode.v1.StatusResponse.DigestsEntry
+	(Method)(0),                // 0: leasenode.v1.Method
+	(Consistency)(0),           // 1: leasenode.v1.Consistency
+	(*Calls)(nil),              // 2: leasenode.v1.Calls
+	(*Call)(nil),               // 3: leasenode.v1.Call
+	(*Replies)(nil),            // 4: leasenode.v1.Replies
+	(*Reply)(nil),              // 5: leasenode.v1.Reply
+	(*Attribute)(nil),          // 6: leasenode.v1.Attribute
+	(*Record)(nil),             // 7: leasenode.v1.Record
+	(*Answer)(nil),             // 8: leasenode.v1.Answer
+	(*Leader)(nil),             // 9: leasenode.v1.Leader
+	(*Refusal)(nil),            // 10: leasenode.v1.Refusal
+	(*AcquireRequest)(nil),     // 11: leasenode.v1.AcquireRequest
+	(*AcquireResponse)(nil),    // 12: leasenode.v1.AcquireResponse
+	(*RenewRequest)(nil),       // 13: leasenode.v1.RenewRequest
+	(*RenewResponse)(nil),      // 14: leasenode.v1.RenewResponse
+	(*BatchRenewRequest)(nil),  // 15: leasenode.v1.BatchRenewRequest
+	(*BatchRenewResponse)(nil), // 16: leasenode.v1.BatchRenewResponse
+	(*RenewResult)(nil),        // 17: leasenode.v1.RenewResult
+	(*Failure)(nil),            // 18: leasenode.v1.Failure
+	(*ReleaseRequest)(nil),     // 19: leasenode.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),    // 20: leasenode.v1.ReleaseResponse
+	(*ForgetRequest)(nil),      // 21: leasenode.v1.ForgetRequest
+	(*ForgetResponse)(nil),     // 22: leasenode.v1.ForgetResponse
+	(*GetRequest)(nil),         // 23: leasenode.v1.GetRequest
+	(*GetResponse)(nil),        // 24: leasenode.v1.GetResponse
+	(*ListRequest)(nil),        // 25: leasenode.v1.ListRequest
+	(*ListResponse)(nil),       // 26: leasenode.v1.ListResponse
+	(*HistoryRequest)(nil),     // 27: leasenode.v1.HistoryRequest
+	(*HistoryResponse)(nil),    // 28: leasenode.v1.HistoryResponse
+	(*HistoryEntry)(nil),       // 29: leasenode.v1.HistoryEntry
+	(*WatchRequest)(nil),       // 30: leasenode.v1.WatchRequest
+	(*Position)(nil),           // 31: leasenode.v1.Position
+	(*WatchResponse)(nil),      // 32: leasenode.v1.WatchResponse
+	(*WatchEvent)(nil),         // 33: leasenode.v1.WatchEvent
+	(*StatusRequest)(nil),      // 34: leasenode.v1.StatusRequest
+	(*StatusResponse)(nil),     // 35: leasenode.v1.StatusResponse
+	(*Member)(nil),             // 36: leasenode.v1.Member
+	nil,                        // 37: leasenode.v1.Failure.MetadataEntry
+	(*ListResponse_Lease)(nil), // 38: leasenode.v1.ListResponse.Lease
+	nil,                        // 39: leasenode.v1.StatusResponse.DigestsEntry
 }
 var file_leasepb_lease_proto_depIdxs = []int32{
-	1,  // 0: leasenode.v1.Record.attributes:type_name -> leasenode.v1.Attribute
-	2,  // 1: leasenode.v1.Answer.record:type_name -> leasenode.v1.Record
-	2,  // 2: leasenode.v1.Refusal.record:type_name -> leasenode.v1.Record
-	1,  // 3: leasenode.v1.AcquireRequest.attributes:type_name -> leasenode.v1.Attribute
-	3,  // 4: leasenode.v1.AcquireResponse.answer:type_name -> leasenode.v1.Answer
-	4,  // 5: leasenode.v1.AcquireResponse.leader:type_name -> leasenode.v1.Leader
-	3,  // 6: leasenode.v1.RenewResponse.answer:type_name -> leasenode.v1.Answer
-	4,  // 7: leasenode.v1.RenewResponse.leader:type_name -> leasenode.v1.Leader
-	8,  // 8: leasenode.v1.BatchRenewRequest.renewals:type_name -> leasenode.v1.RenewRequest
-	12, // 9: leasenode.v1.BatchRenewResponse.results:type_name -> leasenode.v1.RenewResult
-	4,  // 10: leasenode.v1.BatchRenewResponse.leader:type_name -> leasenode.v1.Leader
-	3,  // 11: leasenode.v1.RenewResult.answer:type_name -> leasenode.v1.Answer
-	13, // 12: leasenode.v1.RenewResult.failure:type_name -> leasenode.v1.Failure
-	5,  // 13: leasenode.v1.Failure.refusal:type_name -> leasenode.v1.Refusal
-	32, // 14: leasenode.v1.Failure.metadata:type_name -> leasenode.v1.Failure.MetadataEntry
-	3,  // 15: leasenode.v1.ReleaseResponse.answer:type_name -> leasenode.v1.Answer
-	4,  // 16: leasenode.v1.ReleaseResponse.leader:type_name -> leasenode.v1.Leader
-	3,  // 17: leasenode.v1.ForgetResponse.answer:type_name -> leasenode.v1.Answer
-	4,  // 18: leasenode.v1.ForgetResponse.leader:type_name -> leasenode.v1.Leader
-	0,  // 19: leasenode.v1.GetRequest.consistency:type_name -> leasenode.v1.Consistency
-	3,  // 20: leasenode.v1.GetResponse.answer:type_name -> leasenode.v1.Answer
-	4,  // 21: leasenode.v1.GetResponse.leader:type_name -> leasenode.v1.Leader
-	0,  // 22: leasenode.v1.ListRequest.consistency:type_name -> leasenode.v1.Consistency
-	33, // 23: leasenode.v1.ListResponse.leases:type_name -> leasenode.v1.ListResponse.Lease
-	4,  // 24: leasenode.v1.ListResponse.leader:type_name -> leasenode.v1.Leader
-	0,  // 25: leasenode.v1.HistoryRequest.consistency:type_name -> leasenode.v1.Consistency
-	24, // 26: leasenode.v1.HistoryResponse.entries:type_name -> leasenode.v1.HistoryEntry
-	4,  // 27: leasenode.v1.HistoryResponse.leader:type_name -> leasenode.v1.Leader
-	26, // 28: leasenode.v1.WatchRequest.after:type_name -> leasenode.v1.Position
-	28, // 29: leasenode.v1.WatchResponse.events:type_name -> leasenode.v1.WatchEvent
-	2,  // 30: leasenode.v1.WatchResponse.records:type_name -> leasenode.v1.Record
-	26, // 31: leasenode.v1.WatchResponse.position:type_name -> leasenode.v1.Position
-	4,  // 32: leasenode.v1.WatchResponse.leader:type_name -> leasenode.v1.Leader
-	2,  // 33: leasenode.v1.WatchEvent.record:type_name -> leasenode.v1.Record
-	31, // 34: leasenode.v1.StatusResponse.members:type_name -> leasenode.v1.Member
-	34, // 35: leasenode.v1.StatusResponse.digests:type_name -> leasenode.v1.StatusResponse.DigestsEntry
-	2,  // 36: leasenode.v1.ListResponse.Lease.record:type_name -> leasenode.v1.Record
-	6,  // 37: leasenode.v1.LeaseService.Acquire:input_type -> leasenode.v1.AcquireRequest
-	8,  // 38: leasenode.v1.LeaseService.Renew:input_type -> leasenode.v1.RenewRequest
-	10, // 39: leasenode.v1.LeaseService.BatchRenew:input_type -> leasenode.v1.BatchRenewRequest
-	14, // 40: leasenode.v1.LeaseService.Release:input_type -> leasenode.v1.ReleaseRequest
-	16, // 41: leasenode.v1.LeaseService.Forget:input_type -> leasenode.v1.ForgetRequest
-	18, // 42: leasenode.v1.LeaseService.Get:input_type -> leasenode.v1.GetRequest
-	20, // 43: leasenode.v1.LeaseService.List:input_type -> leasenode.v1.ListRequest
-	22, // 44: leasenode.v1.LeaseService.History:input_type -> leasenode.v1.HistoryRequest
-	25, // 45: leasenode.v1.LeaseService.Watch:input_type -> leasenode.v1.WatchRequest
-	29, // 46: leasenode.v1.ClusterService.Status:input_type -> leasenode.v1.StatusRequest
-	7,  // 47: leasenode.v1.LeaseService.Acquire:output_type -> leasenode.v1.AcquireResponse
-	9,  // 48: leasenode.v1.LeaseService.Renew:output_type -> leasenode.v1.RenewResponse
-	11, // 49: leasenode.v1.LeaseService.BatchRenew:output_type -> leasenode.v1.BatchRenewResponse
-	15, // 50: leasenode.v1.LeaseService.Release:output_type -> leasenode.v1.ReleaseResponse
-	17, // 51: leasenode.v1.LeaseService.Forget:output_type -> leasenode.v1.ForgetResponse
-	19, // 52: leasenode.v1.LeaseService.Get:output_type -> leasenode.v1.GetResponse
-	21, // 53: leasenode.v1.LeaseService.List:output_type -> leasenode.v1.ListResponse
-	23, // 54: leasenode.v1.LeaseService.History:output_type -> leasenode.v1.HistoryResponse
-	27, // 55: leasenode.v1.LeaseService.Watch:output_type -> leasenode.v1.WatchResponse
-	30, // 56: leasenode.v1.ClusterService.Status:output_type -> leasenode.v1.StatusResponse
-	47, // [47:57] is the sub-list for method output_type
-	37, // [37:47] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	3,  // 0: leasenode.v1.Calls.calls:type_name -> leasenode.v1.Call
+	0,  // 1: leasenode.v1.Call.method:type_name -> leasenode.v1.Method
+	5,  // 2: leasenode.v1.Replies.replies:type_name -> leasenode.v1.Reply
+	6,  // 3: leasenode.v1.Record.attributes:type_name -> leasenode.v1.Attribute
+	7,  // 4: leasenode.v1.Answer.record:type_name -> leasenode.v1.Record
+	7,  // 5: leasenode.v1.Refusal.record:type_name -> leasenode.v1.Record
+	6,  // 6: leasenode.v1.AcquireRequest.attributes:type_name -> leasenode.v1.Attribute
+	8,  // 7: leasenode.v1.AcquireResponse.answer:type_name -> leasenode.v1.Answer
+	9,  // 8: leasenode.v1.AcquireResponse.leader:type_name -> leasenode.v1.Leader
+	8,  // 9: leasenode.v1.RenewResponse.answer:type_name -> leasenode.v1.Answer
+	9,  // 10: leasenode.v1.RenewResponse.leader:type_name -> leasenode.v1.Leader
+	13, // 11: leasenode.v1.BatchRenewRequest.renewals:type_name -> leasenode.v1.RenewRequest
+	17, // 12: leasenode.v1.BatchRenewResponse.results:type_name -> leasenode.v1.RenewResult
+	9,  // 13: leasenode.v1.BatchRenewResponse.leader:type_name -> leasenode.v1.Leader
+	8,  // 14: leasenode.v1.RenewResult.answer:type_name -> leasenode.v1.Answer
+	18, // 15: leasenode.v1.RenewResult.failure:type_name -> leasenode.v1.Failure
+	10, // 16: leasenode.v1.Failure.refusal:type_name -> leasenode.v1.Refusal
+	37, // 17: leasenode.v1.Failure.metadata:type_name -> leasenode.v1.Failure.MetadataEntry
+	8,  // 18: leasenode.v1.ReleaseResponse.answer:type_name -> leasenode.v1.Answer
+	9,  // 19: leasenode.v1.ReleaseResponse.leader:type_name -> leasenode.v1.Leader
+	8,  // 20: leasenode.v1.ForgetResponse.answer:type_name -> leasenode.v1.Answer
+	9,  // 21: leasenode.v1.ForgetResponse.leader:type_name -> leasenode.v1.Leader
+	1,  // 22: leasenode.v1.GetRequest.consistency:type_name -> leasenode.v1.Consistency
+	8,  // 23: leasenode.v1.GetResponse.answer:type_name -> leasenode.v1.Answer
+	9,  // 24: leasenode.v1.GetResponse.leader:type_name -> leasenode.v1.Leader
+	1,  // 25: leasenode.v1.ListRequest.consistency:type_name -> leasenode.v1.Consistency
+	38, // 26: leasenode.v1.ListResponse.leases:type_name -> leasenode.v1.ListResponse.Lease
+	9,  // 27: leasenode.v1.ListResponse.leader:type_name -> leasenode.v1.Leader
+	1,  // 28: leasenode.v1.HistoryRequest.consistency:type_name -> leasenode.v1.Consistency
+	29, // 29: leasenode.v1.HistoryResponse.entries:type_name -> leasenode.v1.HistoryEntry
+	9,  // 30: leasenode.v1.HistoryResponse.leader:type_name -> leasenode.v1.Leader
+	31, // 31: leasenode.v1.WatchRequest.after:type_name -> leasenode.v1.Position
+	33, // 32: leasenode.v1.WatchResponse.events:type_name -> leasenode.v1.WatchEvent
+	7,  // 33: leasenode.v1.WatchResponse.records:type_name -> leasenode.v1.Record
+	31, // 34: leasenode.v1.WatchResponse.position:type_name -> leasenode.v1.Position
+	9,  // 35: leasenode.v1.WatchResponse.leader:type_name -> leasenode.v1.Leader
+	7,  // 36: leasenode.v1.WatchEvent.record:type_name -> leasenode.v1.Record
+	36, // 37: leasenode.v1.StatusResponse.members:type_name -> leasenode.v1.Member
+	39, // 38: leasenode.v1.StatusResponse.digests:type_name -> leasenode.v1.StatusResponse.DigestsEntry
+	7,  // 39: leasenode.v1.ListResponse.Lease.record:type_name -> leasenode.v1.Record
+	11, // 40: leasenode.v1.LeaseService.Acquire:input_type -> leasenode.v1.AcquireRequest
+	13, // 41: leasenode.v1.LeaseService.Renew:input_type -> leasenode.v1.RenewRequest
+	15, // 42: leasenode.v1.LeaseService.BatchRenew:input_type -> leasenode.v1.BatchRenewRequest
+	19, // 43: leasenode.v1.LeaseService.Release:input_type -> leasenode.v1.ReleaseRequest
+	21, // 44: leasenode.v1.LeaseService.Forget:input_type -> leasenode.v1.ForgetRequest
+	23, // 45: leasenode.v1.LeaseService.Get:input_type -> leasenode.v1.GetRequest
+	25, // 46: leasenode.v1.LeaseService.List:input_type -> leasenode.v1.ListRequest
+	27, // 47: leasenode.v1.LeaseService.History:input_type -> leasenode.v1.HistoryRequest
+	30, // 48: leasenode.v1.LeaseService.Watch:input_type -> leasenode.v1.WatchRequest
+	34, // 49: leasenode.v1.ClusterService.Status:input_type -> leasenode.v1.StatusRequest
+	2,  // 50: leasenode.v1.BundleService.Bundle:input_type -> leasenode.v1.Calls
+	12, // 51: leasenode.v1.LeaseService.Acquire:output_type -> leasenode.v1.AcquireResponse
+	14, // 52: leasenode.v1.LeaseService.Renew:output_type -> leasenode.v1.RenewResponse
+	16, // 53: leasenode.v1.LeaseService.BatchRenew:output_type -> leasenode.v1.BatchRenewResponse
+	20, // 54: leasenode.v1.LeaseService.Release:output_type -> leasenode.v1.ReleaseResponse
+	22, // 55: leasenode.v1.LeaseService.Forget:output_type -> leasenode.v1.ForgetResponse
+	24, // 56: leasenode.v1.LeaseService.Get:output_type -> leasenode.v1.GetResponse
+	26, // 57: leasenode.v1.LeaseService.List:output_type -> leasenode.v1.ListResponse
+	28, // 58: leasenode.v1.LeaseService.History:output_type -> leasenode.v1.HistoryResponse
+	32, // 59: leasenode.v1.LeaseService.Watch:output_type -> leasenode.v1.WatchResponse
+	35, // 60: leasenode.v1.ClusterService.Status:output_type -> leasenode.v1.StatusResponse
+	4,  // 61: leasenode.v1.BundleService.Bundle:output_type -> leasenode.v1.Replies
+	51, // [51:62] is the sub-list for method output_type
+	40, // [40:51] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_leasepb_lease_proto_init() }
@@ -2591,7 +2921,7 @@ func file_leasepb_lease_proto_init() {
 	if File_leasepb_lease_proto != nil {
 		return
 	}
-	file_leasepb_lease_proto_msgTypes[11].OneofWrappers = []any{
+	file_leasepb_lease_proto_msgTypes[15].OneofWrappers = []any{
 		(*RenewResult_Answer)(nil),
 		(*RenewResult_Failure)(nil),
 	}
@@ -2600,10 +2930,10 @@ func file_leasepb_lease_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_leasepb_lease_proto_rawDesc), len(file_leasepb_lease_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   34,
+			NumEnums:      2,
+			NumMessages:   38,
 			NumExtensions: 0,
-			NumServices:   2,
+			NumServices:   3,
 		},
 		GoTypes:           file_leasepb_lease_proto_goTypes,
 		DependencyIndexes: file_leasepb_lease_proto_depIdxs,

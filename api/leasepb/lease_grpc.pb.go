@@ -672,3 +672,113 @@ var ClusterService_ServiceDesc = grpc.ServiceDesc{
 	Streams:  []grpc.StreamDesc{},
 	Metadata: "leasepb/lease.proto",
 }
+
+const (
+	BundleService_Bundle_FullMethodName = "/leasenode.v1.BundleService/Bundle"
+)
+
+// BundleServiceClient is the client API for BundleService service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// BundleService carries calls of LeaseService on one stream, which costs a fraction of a
+// gRPC call for each where a client has several under way. What a call does, what it is
+// answered, and its limits are the same.
+type BundleServiceClient interface {
+	// Bundle takes calls and answers each, in no order. At most 1000 calls of one stream are
+	// under way at once; what comes beyond that waits. A stream that breaks says of none
+	// of its unanswered calls what became of them. The client ends it, by closing its side.
+	Bundle(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[Calls, Replies], error)
+}
+
+type bundleServiceClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewBundleServiceClient(cc grpc.ClientConnInterface) BundleServiceClient {
+	return &bundleServiceClient{cc}
+}
+
+func (c *bundleServiceClient) Bundle(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[Calls, Replies], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &BundleService_ServiceDesc.Streams[0], BundleService_Bundle_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[Calls, Replies]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type BundleService_BundleClient = grpc.BidiStreamingClient[Calls, Replies]
+
+// BundleServiceServer is the server API for BundleService service.
+// All implementations must embed UnimplementedBundleServiceServer
+// for forward compatibility.
+//
+// BundleService carries calls of LeaseService on one stream, which costs a fraction of a
+// gRPC call for each where a client has several under way. What a call does, what it is
+// answered, and its limits are the same.
+type BundleServiceServer interface {
+	// Bundle takes calls and answers each, in no order. At most 1000 calls of one stream are
+	// under way at once; what comes beyond that waits. A stream that breaks says of none
+	// of its unanswered calls what became of them. The client ends it, by closing its side.
+	Bundle(grpc.BidiStreamingServer[Calls, Replies]) error
+	mustEmbedUnimplementedBundleServiceServer()
+}
+
+// UnimplementedBundleServiceServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedBundleServiceServer struct{}
+
+func (UnimplementedBundleServiceServer) Bundle(grpc.BidiStreamingServer[Calls, Replies]) error {
+	return status.Error(codes.Unimplemented, "method Bundle not implemented")
+}
+func (UnimplementedBundleServiceServer) mustEmbedUnimplementedBundleServiceServer() {}
+func (UnimplementedBundleServiceServer) testEmbeddedByValue()                       {}
+
+// UnsafeBundleServiceServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to BundleServiceServer will
+// result in compilation errors.
+type UnsafeBundleServiceServer interface {
+	mustEmbedUnimplementedBundleServiceServer()
+}
+
+func RegisterBundleServiceServer(s grpc.ServiceRegistrar, srv BundleServiceServer) {
+	// If the following call panics, it indicates UnimplementedBundleServiceServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&BundleService_ServiceDesc, srv)
+}
+
+func _BundleService_Bundle_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(BundleServiceServer).Bundle(&grpc.GenericServerStream[Calls, Replies]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type BundleService_BundleServer = grpc.BidiStreamingServer[Calls, Replies]
+
+// BundleService_ServiceDesc is the grpc.ServiceDesc for BundleService service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var BundleService_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "leasenode.v1.BundleService",
+	HandlerType: (*BundleServiceServer)(nil),
+	Methods:     []grpc.MethodDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Bundle",
+			Handler:       _BundleService_Bundle_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+	},
+	Metadata: "leasepb/lease.proto",
+}

@@ -83,3 +83,6 @@ func (sendWatch) HandleRPC(ctx context.Context, event stats.RPCStats) {
 func (sendWatch) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
 
 func (sendWatch) HandleConn(context.Context, stats.ConnStats) {}
+
+// Unsent returns err, of a call, with the mark that its request certainly never left.
+func Unsent(err error) error { return &unsentError{err: err} }

@@ -13,21 +13,22 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/leasenode/leasenode/api/bundle"
 	"github.com/leasenode/leasenode/api/wire"
 	"github.com/leasenode/leasenode/raftnet"
 )
 
-// peerConns are gRPC connections to the other nodes, over the peer port.
+// peerConns are connections to the other nodes, over the peer port.
 type peerConns struct {
 	dial func(ctx context.Context, id string, purpose raftnet.Purpose) (net.Conn, error)
 
 	mu     sync.Mutex
-	conns  map[string]*grpc.ClientConn
+	conns  map[string]*bundle.Conn
 	closed bool
 }
 
 func newPeerConns() *peerConns {
-	return &peerConns{conns: map[string]*grpc.ClientConn{}}
+	return &peerConns{conns: map[string]*bundle.Conn{}}
 }
 
 // Conn returns the connection to node id, made when it is first used.
@@ -40,7 +41,7 @@ func (p *peerConns) Conn(id string) (grpc.ClientConnInterface, error) {
 	if conn, ok := p.conns[id]; ok {
 		return conn, nil
 	}
-	conn, err := grpc.NewClient("passthrough:///"+id, append(wire.DialOptions(),
+	under, err := grpc.NewClient("passthrough:///"+id, append(wire.DialOptions(),
 		// TLS belongs to the port, which then has every connection between nodes.
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, id string) (net.Conn, error) {
@@ -59,6 +60,7 @@ func (p *peerConns) Conn(id string) (grpc.ClientConnInterface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to node %q: %w", id, err)
 	}
+	conn := bundle.Over(under)
 	p.conns[id] = conn
 	return conn, nil
 }

@@ -1,0 +1,34 @@
+package bundle
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/leasenode/leasenode/api/leasepb"
+)
+
+// maxRequestBytes is the size of the largest request that is bundled: a larger one would
+// hold up the others.
+const maxRequestBytes = 16 << 10
+
+// methodOf returns what the call of a method with that request is in a bundle; false if
+// it is not one for a bundle.
+func methodOf(name string, request any) (leasepb.Method, proto.Message, bool) {
+	m, ok := request.(proto.Message)
+	if !ok || proto.Size(m) > maxRequestBytes {
+		return 0, nil, false
+	}
+	switch name {
+	case leasepb.LeaseService_Acquire_FullMethodName:
+		r, ok := request.(*leasepb.AcquireRequest)
+		return leasepb.Method_METHOD_ACQUIRE, m, ok && r.GetWaitMs() == 0
+	case leasepb.LeaseService_Renew_FullMethodName:
+		return leasepb.Method_METHOD_RENEW, m, true
+	case leasepb.LeaseService_Release_FullMethodName:
+		return leasepb.Method_METHOD_RELEASE, m, true
+	case leasepb.LeaseService_Forget_FullMethodName:
+		return leasepb.Method_METHOD_FORGET, m, true
+	case leasepb.LeaseService_Get_FullMethodName:
+		return leasepb.Method_METHOD_GET, m, true
+	}
+	return 0, nil, false
+}
