@@ -61,8 +61,8 @@ func newBundleServer(service *leaseServer, intercept grpc.UnaryServerInterceptor
 // Bundle implements leasepb.BundleServiceServer.
 func (b *bundleServer) Bundle(under grpc.BidiStreamingServer[leasepb.Calls, leasepb.Replies]) error {
 	ctx, cancel := context.WithCancel(under.Context())
-	r := &replies{wake: make(chan struct{}, 1)}
-	calls := bundledCalls{server: b, out: r, room: make(chan struct{}, b.most), work: make(chan job), cancels: map[uint64]context.CancelFunc{}}
+	r := &replies{wake: make(chan struct{}, 1), room: make(chan struct{}, b.most)}
+	calls := bundledCalls{server: b, out: r, work: make(chan job), cancels: map[uint64]context.CancelFunc{}}
 	var sending sync.WaitGroup
 	sending.Go(func() { r.sendLoop(ctx, under) })
 	defer sending.Wait()
@@ -86,7 +86,6 @@ func (b *bundleServer) Bundle(under grpc.BidiStreamingServer[leasepb.Calls, leas
 type bundledCalls struct {
 	server *bundleServer
 	out    *replies
-	room   chan struct{} // has a token for each
 	// workers answer calls. Those that have nothing to do take the next from work: a new
 	// goroutine for each call would spend much of its time on its stack.
 	workers sync.WaitGroup
@@ -115,7 +114,7 @@ func (c *bundledCalls) take(ctx context.Context, call *leasepb.Call) {
 		return
 	}
 	select {
-	case c.room <- struct{}{}:
+	case c.out.room <- struct{}{}:
 	case <-ctx.Done():
 		return
 	}
@@ -150,7 +149,6 @@ func (c *bundledCalls) do(j job) {
 	delete(c.cancels, j.call.GetId())
 	c.mu.Unlock()
 	j.cancel()
-	<-c.room
 }
 
 // begin has call be one that is under way.
@@ -200,6 +198,9 @@ func (b *bundleServer) answer(ctx context.Context, call *leasepb.Call) (proto.Me
 // replies are what is to be sent on one stream.
 type replies struct {
 	wake chan struct{} // has a token when there are any
+	// room has a token for each call from its arrival until its reply is sent: a client
+	// that reads no replies can have no more calls answered.
+	room chan struct{}
 
 	mu    sync.Mutex
 	queue []*leasepb.Reply
@@ -227,6 +228,9 @@ func (r *replies) sendLoop(ctx context.Context, under grpc.BidiStreamingServer[l
 		for message := r.next(); message != nil; message = r.next() {
 			if under.Send(message) != nil {
 				return
+			}
+			for range message.GetReplies() {
+				<-r.room
 			}
 		}
 	}
