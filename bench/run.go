@@ -172,7 +172,7 @@ func (b *benchmark) start(ctx context.Context, f field) (cells.Clusters, func() 
 		start func() (*peer.Cluster, error)
 	}{
 		{"etcd", &clusters.Etcd, false, func() (*peer.Cluster, error) { return peer.StartEtcd(ctx, home) }},
-		{"leasenode", &clusters.Leasenode, false, func() (*peer.Cluster, error) { return peer.StartLeasenode(ctx, home, b.config.leasenode) }},
+		{"leasenode", &clusters.Leasenode, false, func() (*peer.Cluster, error) { return peer.StartLeasenode(ctx, home, peer.Leasenode{Binary: b.config.leasenode, LogStore: "bolt"}) }},
 		{"ZooKeeper", &clusters.ZooKeeper, true, func() (*peer.Cluster, error) { return peer.StartZooKeeper(ctx, home) }},
 		{"Redis", &clusters.Redis, true, func() (*peer.Cluster, error) { return peer.StartRedis(ctx, home) }},
 	} {

@@ -44,7 +44,7 @@ func start(t *testing.T) cells.Clusters {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeCluster(t, clusters.Etcd) })
-	if clusters.Leasenode, err = peer.StartLeasenode(t.Context(), home, binary); err != nil {
+	if clusters.Leasenode, err = peer.StartLeasenode(t.Context(), home, peer.Leasenode{Binary: binary, LogStore: "bolt"}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeCluster(t, clusters.Leasenode) })

@@ -34,6 +34,8 @@ const (
 type Cluster struct {
 	name, version string
 	addrs         []string // for clients
+	data          []string // folders; of leasenode only
+	metrics       []string // URLs; of leasenode only
 	commands      []proc.Command
 	// probe looks at a member by its client address; an error means that it does not
 	// serve now.
@@ -51,6 +53,12 @@ func (c *Cluster) Version() string { return c.version }
 
 // Addrs are the client addresses of all members: host:port.
 func (c *Cluster) Addrs() []string { return c.addrs }
+
+// Data are the data directories of the members, of leasenode only.
+func (c *Cluster) Data() []string { return c.data }
+
+// Metrics are the URLs of the members' metrics, of leasenode only.
+func (c *Cluster) Metrics() []string { return c.metrics }
 
 // start starts all members and waits until all of them serve and one leads. If that
 // fails, none is left running.

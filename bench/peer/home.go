@@ -18,7 +18,8 @@ type Home struct {
 type member struct {
 	name string
 	dir  string
-	// client, peer and election are addresses; not every system needs all of them.
+	// client, peer and election are addresses. What needs no election has its metrics
+	// there, or nothing.
 	client, peer, election string
 }
 

@@ -16,9 +16,19 @@ import (
 // maxKeys is enough for everything a run can acquire. Keys are for ever.
 const maxKeys = "10000000"
 
-// StartLeasenode starts three nodes of the binary and returns when they are ready.
-func StartLeasenode(ctx context.Context, home Home, binary string) (*Cluster, error) {
-	binary, err := filepath.Abs(binary)
+// LogStores are the ways in which leasenode can keep its log.
+var LogStores = []string{"bolt", "wal"}
+
+// Leasenode is how nodes of leasenode are run.
+type Leasenode struct {
+	Binary string
+	// LogStore is one of LogStores.
+	LogStore string
+}
+
+// StartLeasenode starts three nodes and returns when they are ready.
+func StartLeasenode(ctx context.Context, home Home, l Leasenode) (*Cluster, error) {
+	binary, err := filepath.Abs(l.Binary)
 	if err != nil {
 		return nil, fmt.Errorf("start leasenode: %w", err)
 	}
@@ -26,7 +36,7 @@ func StartLeasenode(ctx context.Context, home Home, binary string) (*Cluster, er
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its version: %w", binary, err)
 	}
-	places, err := home.members("leasenode", members)
+	places, err := home.members("leasenode-"+l.LogStore, members)
 	if err != nil {
 		return nil, err
 	}
@@ -37,11 +47,13 @@ func StartLeasenode(ctx context.Context, home Home, binary string) (*Cluster, er
 	c := &Cluster{name: "leasenode", version: strings.Join(strings.Fields(string(version)), " "), probe: probeLeasenode}
 	for _, m := range places {
 		c.addrs = append(c.addrs, m.client)
+		c.data = append(c.data, filepath.Join(m.dir, "data"))
+		c.metrics = append(c.metrics, "http://"+m.election+"/metrics")
 		c.commands = append(c.commands, proc.Command{
 			Name: "leasenode " + m.name, Path: binary, Dir: m.dir,
 			Args: []string{
 				"serve", "--id", m.name, "--data-dir", filepath.Join(m.dir, "data"), "--api-addr", m.client, "--peer-addr", m.peer,
-				"--cluster", strings.Join(list, ","), "--max-keys", maxKeys,
+				"--http-addr", m.election, "--cluster", strings.Join(list, ","), "--max-keys", maxKeys, "--log-store", l.LogStore,
 			},
 		})
 	}
