@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasenode/leasenode/api"
+	"github.com/leasenode/leasenode/api/bundle"
 	"github.com/leasenode/leasenode/api/leasepb"
 	"github.com/leasenode/leasenode/api/wire"
 	"github.com/leasenode/leasenode/fsm"
@@ -224,7 +225,7 @@ func (f *fakeNode) Conn(id string) (grpc.ClientConnInterface, error) {
 // running is a node's two servers, and clients of them.
 type running struct {
 	*fakeNode
-	leases   leasepb.LeaseServiceClient
+	leases   leasepb.LeaseServiceClient // over bundles, as clients of ours do it
 	public   *grpc.ClientConn
 	peer     *grpc.ClientConn
 	peerStop func() // ends the peer server and its connections at once
@@ -253,7 +254,7 @@ func startWith(t *testing.T, id string, change func(*fakeNode, *api.Node)) *runn
 	peer := api.NewPeerServer(node)
 	r.peerStop = peer.Stop
 	r.public, r.peer = serve(t, public), serve(t, peer)
-	r.leases = leasepb.NewLeaseServiceClient(r.public)
+	r.leases = leasepb.NewLeaseServiceClient(bundled(t, r.public))
 	r.health.Start()
 	t.Cleanup(r.health.Close)
 	return r
@@ -284,6 +285,14 @@ func connect(t *testing.T, addr string, options ...grpc.DialOption) *grpc.Client
 	return conn
 }
 
+// bundled returns a connection to where conn goes, of which calls travel in bundles.
+func bundled(t *testing.T, conn *grpc.ClientConn) *bundle.Conn {
+	t.Helper()
+	b := bundle.Over(connect(t, strings.TrimPrefix(conn.Target(), "passthrough:///")))
+	t.Cleanup(func() { _ = b.Close() })
+	return b
+}
+
 // startLeader runs a node that leads.
 func startLeader(t *testing.T) *running {
 	n := start(t, "n1")
@@ -294,7 +303,9 @@ func startLeader(t *testing.T) *running {
 // startPair runs a leader, n1, and a follower, n2, that knows it.
 func startPair(t *testing.T) (leader, follower *running) {
 	leader, follower = startLeader(t), start(t, "n2")
-	follower.locked(func() { follower.leader, follower.peers["n1"] = api.Leader{ID: "n1", APIAddr: "n1:7201"}, leader.peer })
+	follower.locked(func() {
+		follower.leader, follower.peers["n1"] = api.Leader{ID: "n1", APIAddr: "n1:7201"}, bundled(t, leader.peer)
+	})
 	return leader, follower
 }
 

@@ -60,5 +60,10 @@ func goldenReads() []golden {
 		message("watch a prefix with a listing", wire.WatchToProto(many), wire.WatchFromProto, many),
 		message("watch all", wire.WatchToProto(lease.WatchRequest{}), wire.WatchFromProto, lease.WatchRequest{}),
 		unread("status", &leasepb.StatusRequest{}),
+		unread("a bundle of calls", &leasepb.Calls{Calls: []*leasepb.Call{
+			{Id: 300, Method: leasepb.Method_METHOD_RENEW, TimeoutMs: 2000, Request: []byte("request")},
+			{Id: 299, Cancel: true},
+		}}),
+		unread("a bundle of replies", &leasepb.Replies{Replies: []*leasepb.Reply{{Id: 300, Response: []byte("response")}, {Id: 301, Status: []byte("status")}}}),
 	}
 }

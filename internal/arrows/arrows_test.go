@@ -9,7 +9,7 @@ import (
 const module = "github.com/leasenode/leasenode/"
 
 // Imports run one way: cmd -> internal/node -> api, raftnet -> fsm -> lease, and
-// holder -> api/wire, api/leasepb, lease.
+// holder -> api/bundle, api/wire, api/leasepb, lease.
 func TestImportsRunOneWay(t *testing.T) {
 	for _, arrow := range []struct {
 		pkg       string
@@ -21,6 +21,7 @@ func TestImportsRunOneWay(t *testing.T) {
 		{"raftnet/...", []string{module + "api", module + "holder", module + "internal", "google.golang.org/grpc"}, "the consensus does not know what is served"},
 		{"api", []string{module + "raftnet", module + "holder", module + "internal"}, "the API says what it needs as interfaces"},
 		{"api/wire", []string{module + "fsm", module + "raftnet", "github.com/hashicorp/raft", "go.etcd.io/bbolt"}, "the holder embeds it"},
+		{"api/bundle", []string{module + "fsm", module + "raftnet", "github.com/hashicorp/raft", "go.etcd.io/bbolt"}, "the holder embeds it"},
 		{"holder", []string{module + "fsm", module + "raftnet", module + "internal", "github.com/hashicorp/raft", "go.etcd.io/bbolt"}, "an embedder of the holder compiles no consensus and no storage"},
 		{"internal/node", []string{module + "cmd", module + "holder"}, "a node is no client"},
 		{"jepsen-like/check", []string{module + "fsm", module + "raftnet", module + "api", module + "holder", module + "internal"}, "a judge knows only what was recorded"},
