@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 			cluster.change = func(_ *node.Config, parts *node.Parts) { parts.Feed = feed.Bounds{Events: keptEvents} }
 			cluster.startAll()
 			store := c.ask(cluster)
-			subject := leasetest.Subject{Store: store, Retries: true, Watcher: store, Advance: advancer(store, clock), Compact: compacter(store)}
+			subject := leasetest.Subject{Store: store, Retries: true, Watcher: store, Advance: advancer(store, clock), Compact: cluster.compacter(store)}
 			for name, run := range map[string]func(context.Context, leasetest.Subject) []leasetest.Failure{"as a store": leasetest.Run, "as a watcher": leasetest.RunWatch} {
 				t.Run(name, func(t *testing.T) {
 					for _, failure := range run(cluster.within(5*time.Minute), subject) {
@@ -49,8 +49,13 @@ func TestConformance(t *testing.T) {
 // keptEvents is how many events the nodes of these tests keep: more than any check makes.
 const keptEvents = 500
 
-// compacter has the nodes give up the events that they keep, for others.
-func compacter(store lease.Store) func(context.Context) error {
+// compacter has the nodes give up the events that they keep, for others, all of which
+// every node has when it returns.
+func (c *cluster) compacter(store lease.Store) func(context.Context) error {
+	nodes := make([]*holder.Client, len(c.peers))
+	for i := range nodes {
+		nodes[i] = c.only(i)
+	}
 	return func(ctx context.Context) error {
 		var fillers sync.WaitGroup
 		failed := make([]error, 50)
@@ -58,6 +63,12 @@ func compacter(store lease.Store) func(context.Context) error {
 			fillers.Go(func() { failed[i] = fill(ctx, store, fmt.Sprintf("filler/%d", i), keptEvents/len(failed)/2+1) })
 		}
 		fillers.Wait()
+		for _, node := range nodes { // a watch begins where the leader is
+			for _, err := range node.Watch(ctx, lease.WatchRequest{}) {
+				failed = append(failed, err)
+				break
+			}
+		}
 		return errors.Join(failed...)
 	}
 }
@@ -76,11 +87,16 @@ func fill(ctx context.Context, store lease.Store, key string, grants int) error 
 	return nil
 }
 
-// follow returns a client that only knows a follower, and does not follow its advice.
+// follow returns a client that only knows a follower.
 func (c *cluster) follow() *holder.Client {
 	c.t.Helper()
-	follower := (c.leader() + 1) % len(c.peers)
-	client, err := holder.Dial([]string{c.apis[follower]}, holder.StayWithEndpoints())
+	return c.only((c.leader() + 1) % len(c.peers))
+}
+
+// only returns a client that only knows node i, and does not follow its advice.
+func (c *cluster) only(i int) *holder.Client {
+	c.t.Helper()
+	client, err := holder.Dial([]string{c.apis[i]}, holder.StayWithEndpoints())
 	if err != nil {
 		c.t.Fatal(err)
 	}
