@@ -149,7 +149,7 @@ type field uint8
 
 const (
 	everySystem field = iota
-	onlyCounted       // without ZooKeeper and Redis
+	onlyCounted       // without ZooKeeper, Redis, and leasenode with its log in files
 )
 
 // start starts fresh clusters. The function that it returns stops them, and has to be called
@@ -172,7 +172,8 @@ func (b *benchmark) start(ctx context.Context, f field) (cells.Clusters, func() 
 		start func() (*peer.Cluster, error)
 	}{
 		{"etcd", &clusters.Etcd, false, func() (*peer.Cluster, error) { return peer.StartEtcd(ctx, home) }},
-		{"leasenode", &clusters.Leasenode, false, func() (*peer.Cluster, error) { return peer.StartLeasenode(ctx, home, peer.Leasenode{Binary: b.config.leasenode, LogStore: "bolt"}) }},
+		{"leasenode", &clusters.Leasenode, false, func() (*peer.Cluster, error) { return b.startLeasenode(ctx, home, "bolt") }},
+		{"leasenode, wal", &clusters.LeasenodeWAL, true, func() (*peer.Cluster, error) { return b.startLeasenode(ctx, home, "wal") }},
 		{"ZooKeeper", &clusters.ZooKeeper, true, func() (*peer.Cluster, error) { return peer.StartZooKeeper(ctx, home) }},
 		{"Redis", &clusters.Redis, true, func() (*peer.Cluster, error) { return peer.StartRedis(ctx, home) }},
 	} {
@@ -194,4 +195,8 @@ func (b *benchmark) start(ctx context.Context, f field) (cells.Clusters, func() 
 		b.versions[system.name] = cluster.Version()
 	}
 	return clusters, stop, nil
+}
+
+func (b *benchmark) startLeasenode(ctx context.Context, home peer.Home, logStore string) (*peer.Cluster, error) {
+	return peer.StartLeasenode(ctx, home, peer.Leasenode{Binary: b.config.leasenode, LogStore: logStore})
 }

@@ -44,10 +44,12 @@ func start(t *testing.T) cells.Clusters {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeCluster(t, clusters.Etcd) })
-	if clusters.Leasenode, err = peer.StartLeasenode(t.Context(), home, peer.Leasenode{Binary: binary, LogStore: "bolt"}); err != nil {
-		t.Fatal(err)
+	for logStore, into := range map[string]**peer.Cluster{"bolt": &clusters.Leasenode, "wal": &clusters.LeasenodeWAL} {
+		if *into, err = peer.StartLeasenode(t.Context(), home, peer.Leasenode{Binary: binary, LogStore: logStore}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closeCluster(t, *into) })
 	}
-	t.Cleanup(func() { closeCluster(t, clusters.Leasenode) })
 	return clusters
 }
 

@@ -20,9 +20,9 @@ func (s *sessions) etcdWork(at side, work func(ctx context.Context, e *client.Et
 	}}
 }
 
-func (s *sessions) leasenodeWork(work func(ctx context.Context, l *client.Leasenode) (rounds, error)) contender {
-	return contender{side: leasenode, prepare: func(ctx context.Context) (rounds, error) {
-		l, err := s.toLeasenode()
+func (s *sessions) leasenodeWork(at side, work func(ctx context.Context, l *client.Leasenode) (rounds, error)) contender {
+	return contender{side: at, prepare: func(ctx context.Context) (rounds, error) {
+		l, err := s.toLeasenode(at)
 		if err != nil {
 			return nil, err
 		}
@@ -70,8 +70,19 @@ func (s *sessions) acquirers() []contender {
 			}
 			return every(r.Acquire()), nil
 		}},
-		s.leasenodeWork(func(_ context.Context, l *client.Leasenode) (rounds, error) { return every(l.Acquire(&s.leases)), nil }),
+		s.leasenodeAcquirer(leasenode, &s.leases),
+		s.leasenodeAcquirer(leasenodeWAL, &s.leasesWAL),
 	}
+}
+
+func (s *sessions) leasenodeAcquirer(at side, pool *client.Pool[lease.Record]) contender {
+	return s.leasenodeWork(at, func(_ context.Context, l *client.Leasenode) (rounds, error) { return every(l.Acquire(pool)), nil })
+}
+
+func (s *sessions) leasenodeReleaser(at side, pool *client.Pool[lease.Record]) contender {
+	return s.leasenodeWork(at, func(_ context.Context, l *client.Leasenode) (rounds, error) {
+		return rationed(pool, l.Release(pool)), nil
+	})
 }
 
 // releasers release what acquirers of the same sessions have acquired.
@@ -84,16 +95,16 @@ func (s *sessions) releasers() []contender {
 			return rationed(&s.etcdShared, e.Delete(&s.etcdShared)), nil
 		}),
 		s.zooKeeperWork(func(z *client.ZooKeeper) rounds { return rationed(&s.zooKeeperNodes, z.Release(&s.zooKeeperNodes)) }),
-		s.leasenodeWork(func(_ context.Context, l *client.Leasenode) (rounds, error) {
-			return rationed(&s.leases, l.Release(&s.leases)), nil
-		}),
+		s.leasenodeReleaser(leasenode, &s.leases),
+		s.leasenodeReleaser(leasenodeWAL, &s.leasesWAL),
 	}
 }
 
 func (s *sessions) renewers() []contender {
 	return []contender{
 		s.etcdWork(etcd, func(ctx context.Context, e *client.Etcd) (rounds, error) { return same(e.Renew(ctx, s.callers)) }),
-		s.leasenodeWork(func(ctx context.Context, l *client.Leasenode) (rounds, error) { return same(l.Renew(ctx, s.callers)) }),
+		s.leasenodeWork(leasenode, func(ctx context.Context, l *client.Leasenode) (rounds, error) { return same(l.Renew(ctx, s.callers)) }),
+		s.leasenodeWork(leasenodeWAL, func(ctx context.Context, l *client.Leasenode) (rounds, error) { return same(l.Renew(ctx, s.callers)) }),
 	}
 }
 
@@ -103,7 +114,7 @@ const batchCallers = 8
 
 // keepers keep many leases alive: etcd with a call for each, leasenode in batches.
 func (s *sessions) keepers() []contender {
-	batch := s.leasenodeWork(func(ctx context.Context, l *client.Leasenode) (rounds, error) {
+	batch := s.leasenodeWork(leasenode, func(ctx context.Context, l *client.Leasenode) (rounds, error) {
 		return same(l.BatchRenew(ctx, batchCallers))
 	})
 	batch.clients, batch.units = batchCallers, lease.MaxBatchRenew
@@ -116,7 +127,7 @@ func (s *sessions) keepers() []contender {
 func (s *sessions) readers() []contender {
 	return []contender{
 		s.etcdWork(etcd, func(ctx context.Context, e *client.Etcd) (rounds, error) { return same(e.Get(ctx, s.callers)) }),
-		s.leasenodeWork(func(ctx context.Context, l *client.Leasenode) (rounds, error) { return same(l.Get(ctx, s.callers)) }),
+		s.leasenodeWork(leasenode, func(ctx context.Context, l *client.Leasenode) (rounds, error) { return same(l.Get(ctx, s.callers)) }),
 	}
 }
 
@@ -140,13 +151,18 @@ func waiters(clusters Clusters, opened *closers, callers int) []contender {
 			}
 			return func(int) measure.Call { return w.Handover() }, nil
 		}},
-		{side: leasenode, prepare: func(context.Context) (rounds, error) {
-			l, err := client.DialLeasenode(clusters.Leasenode.Addrs(), clients)
-			if err != nil {
-				return nil, err
-			}
-			opened.add(l)
-			return func(int) measure.Call { return l.Handover() }, nil
-		}},
+		leasenodeWaiters(leasenode, clusters, opened, clients),
+		leasenodeWaiters(leasenodeWAL, clusters, opened, clients),
 	}
+}
+
+func leasenodeWaiters(at side, clusters Clusters, opened *closers, clients int) contender {
+	return contender{side: at, prepare: func(context.Context) (rounds, error) {
+		l, err := client.DialLeasenode(clusters.of(at).Addrs(), clients)
+		if err != nil {
+			return nil, err
+		}
+		opened.add(l)
+		return func(int) measure.Call { return l.Handover() }, nil
+	}}
 }

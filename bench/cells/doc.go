@@ -26,11 +26,13 @@ const (
 	zooKeeper  side = "ZooKeeper"
 	leasenode  side = "leasenode"
 	redis      side = "Redis"
+	// leasenodeWAL keeps its log in files of its own (--log-store wal).
+	leasenodeWAL side = "leasenode, wal"
 )
 
-// Clusters are the systems that take part; ZooKeeper and Redis may be nil.
+// Clusters are the systems that take part; all but Etcd and Leasenode may be nil.
 type Clusters struct {
-	Etcd, Leasenode, ZooKeeper, Redis *peer.Cluster
+	Etcd, Leasenode, LeasenodeWAL, ZooKeeper, Redis *peer.Cluster
 }
 
 // of returns the cluster of a side, or nil.
@@ -42,6 +44,8 @@ func (c Clusters) of(s side) *peer.Cluster {
 		return c.ZooKeeper
 	case redis:
 		return c.Redis
+	case leasenodeWAL:
+		return c.LeasenodeWAL
 	default:
 		return c.Leasenode
 	}

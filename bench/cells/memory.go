@@ -61,7 +61,7 @@ func Memory(ctx context.Context, hoards []Hoard, p MemoryPlan, progress Progress
 	part := max(p.Leases/firstPart, 1)
 	memory := []report.Goal{atMost(report.Etcd, 0.4)}
 	rows := memoryRows{
-		partMemory: memoryRow(fmt.Sprintf("memory at %s leases, the largest node", report.Count(part)), report.MiB, memory),
+		partMemory: memoryRow(fmt.Sprintf("memory at %s leases, the largest node", report.Count(part)), report.MiB, nil),
 		memory:     memoryRow(fmt.Sprintf("memory at %s leases, the largest node", report.Count(p.Leases)), report.MiB, memory),
 		fill:       memoryRow(fmt.Sprintf("filling in %s leases, %d clients", report.Count(p.Leases), fillers), report.Seconds, nil),
 		ready:      memoryRow(fmt.Sprintf("killed leader started again at %s leases: has what it missed", report.Count(p.Leases)), report.Seconds, nil),

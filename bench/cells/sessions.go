@@ -16,14 +16,15 @@ type sessions struct {
 	callers  int
 	opened   *closers
 
-	etcd      *client.Etcd
-	leasenode *client.Leasenode
+	etcd *client.Etcd
+	// leasenode is by the side.
+	leasenode map[side]*client.Leasenode
 	zooKeeper *client.ZooKeeper
 	redis     *client.Redis
 
 	etcdOwn, etcdShared client.Pool[client.Owned]
 	zooKeeperNodes      client.Pool[string]
-	leases              client.Pool[lease.Record]
+	leases, leasesWAL   client.Pool[lease.Record]
 }
 
 // closers are what has to be closed in the end.
@@ -63,10 +64,13 @@ func (s *sessions) toEtcd() (*client.Etcd, error) {
 	})
 }
 
-func (s *sessions) toLeasenode() (*client.Leasenode, error) {
-	return open(s, &s.leasenode, func() (*client.Leasenode, error) {
-		return client.DialLeasenode(s.clusters.Leasenode.Addrs(), min(s.callers, client.Connections))
+func (s *sessions) toLeasenode(at side) (*client.Leasenode, error) {
+	session := s.leasenode[at]
+	session, err := open(s, &session, func() (*client.Leasenode, error) {
+		return client.DialLeasenode(s.clusters.of(at).Addrs(), min(s.callers, client.Connections))
 	})
+	s.leasenode[at] = session
+	return session, err
 }
 
 // toZooKeeper has the first session with the leader, as the clients of leasenode have.

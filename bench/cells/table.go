@@ -2,8 +2,10 @@ package cells
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
+	"github.com/leasenode/leasenode/bench/client"
 	"github.com/leasenode/leasenode/bench/measure"
 	"github.com/leasenode/leasenode/bench/report"
 )
@@ -12,7 +14,7 @@ import (
 func table(clusters Clusters, opened *closers) []cell {
 	of := map[int]*sessions{}
 	for _, callers := range []int{1, 16, 128, 512} {
-		of[callers] = &sessions{clusters: clusters, callers: callers, opened: opened}
+		of[callers] = &sessions{leasenode: map[side]*client.Leasenode{}, clusters: clusters, callers: callers, opened: opened}
 	}
 	cells := []cell{
 		acquireCell(of[1]), acquireCell(of[16]), acquireCell(of[128]), acquireCell(of[512]),
@@ -22,8 +24,28 @@ func table(clusters Clusters, opened *closers) []cell {
 	}
 	for i := range cells {
 		cells[i].sides = takingPart(clusters, cells[i].sides)
+		if clusters.LeasenodeWAL != nil {
+			cells[i].addWAL()
+		}
 	}
 	return cells
+}
+
+// addWAL adds the rows of leasenode with its log in files, which take part in the cell.
+func (c *cell) addWAL() {
+	if !slices.ContainsFunc(c.sides, func(by contender) bool { return by.side == leasenodeWAL }) {
+		return
+	}
+	for _, rows := range []*[]rowPlan{&c.rows, &c.costs} {
+		for _, row := range *rows {
+			if row.from[report.Leasenode] == leasenode {
+				row.from = maps.Clone(row.from)
+				row.from[report.Leasenode] = leasenodeWAL
+				row.work = "(wal) " + row.work
+				*rows = append(*rows, row)
+			}
+		}
+	}
 }
 
 // takingPart leaves out the systems that are not installed.
@@ -75,7 +97,7 @@ func acquireCell(s *sessions) cell {
 		}}
 		c.costs = append(costs("acquire, each its own lease", ownLease), costs("acquire, beside a shared lease", sharedLease)...)
 	default: // only beside the shared lease: the rest would cost time and say nothing new
-		c.sides = slices.DeleteFunc(c.sides, func(c contender) bool { return c.side != etcdShared && c.side != leasenode })
+		c.sides = slices.DeleteFunc(c.sides, func(c contender) bool { return c.side != etcdShared && c.side != leasenode && c.side != leasenodeWAL })
 	}
 	c.rows = append(c.rows, rowPlan{
 		work: shared, unit: report.PerSecond, value: rate, from: sharedLease,

@@ -28,7 +28,9 @@ func (d Document) Markdown() string {
 	writeTable(&b, []string{"", ""}, factLines(d.Facts))
 	b.WriteString("\n## Goals\n\n")
 	b.WriteString("A figure is the median of the rounds, with the smallest and the largest; a ratio is\n")
-	b.WriteString("leasenode's median by the other's, with the smallest and the largest of one round.\n\n")
+	b.WriteString("leasenode's median by the other's, with the smallest and the largest of one round.\n")
+	b.WriteString("Rows with (wal) are of another cluster of leasenode, which keeps its log in files of its\n")
+	b.WriteString("own (--log-store wal) in place of bbolt.\n\n")
 	writeTable(&b, []string{"work", "etcd", "ZooKeeper", "leasenode", "ratio", "goal", "reached?"}, goalLines(d.Goals))
 	if len(d.Costs) > 0 {
 		b.WriteString("\n## What a mutation costs\n\nCPU time, user and system, and bytes written to storage, of each process.\n\n")
