@@ -74,16 +74,18 @@ fuzz: ## fuzz every decoder for a minute each
 	done
 
 # What `make simulate` runs: SEEDS of them from FIRST on, each for TIME of simulated time,
-# with NODES nodes (0: 3, and 5 with every fourth seed). OUT is a folder for what fails.
+# with NODES nodes (0: 3, and 5 with every fourth seed) that keep their logs in LOG (bolt,
+# wal; empty: by seed). OUT is a folder for what fails.
 SEEDS ?= 1000
 FIRST ?= 1
 NODES ?= 0
 TIME ?= 20s
+LOG ?=
 OUT ?=
 
 .PHONY: simulate
-simulate: ## simulate clusters under faults: SEEDS=1000 FIRST=1 NODES=0 TIME=20s OUT=
-	$(GO) test ./jepsen-like/sim -run 'TestSeeds$$' -timeout 0 -first $(FIRST) -seeds $(SEEDS) -nodes $(NODES) -length $(TIME) $(if $(OUT),-out $(abspath $(OUT)))
+simulate: ## simulate clusters under faults: SEEDS=1000 FIRST=1 NODES=0 TIME=20s LOG= OUT=
+	$(GO) test ./jepsen-like/sim -run 'TestSeeds$$' -timeout 0 -first $(FIRST) -seeds $(SEEDS) -nodes $(NODES) -length $(TIME) $(if $(LOG),-log-store $(LOG)) $(if $(OUT),-out $(abspath $(OUT)))
 
 .PHONY: mutants
 mutants: ## leave out one rule at a time and have simulation catch it

@@ -18,6 +18,7 @@ import (
 	"github.com/leasenode/leasenode/jepsen-like/history"
 	"github.com/leasenode/leasenode/jepsen-like/nemesis"
 	"github.com/leasenode/leasenode/raftnet"
+	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // Config is what a [Cluster] is made from.
@@ -29,6 +30,9 @@ type Config struct {
 	Tuning         raftnet.Tuning
 	// Dir is where the nodes' folders are made.
 	Dir string
+	// Log is how nodes keep their logs; empty for what the seed says: all of them in one
+	// way, or some in the other.
+	Log disk.LogKind
 	// Logger hears of everything that nodes log; nil for nobody.
 	Logger hclog.Logger
 	// Recorder hears of what happens to nodes; may be nil.
@@ -58,6 +62,19 @@ type Cluster struct {
 
 var _ nemesis.Target = (*Cluster)(nil)
 
+// logOf returns how node i keeps its log.
+func (c Config) logOf(i int) disk.LogKind {
+	kinds := disk.LogKinds()
+	switch way := c.Seed % 3; {
+	case c.Log != "":
+		return c.Log
+	case way < uint64(len(kinds)):
+		return kinds[way]
+	default:
+		return kinds[(c.Seed/3+uint64(i))%uint64(len(kinds))]
+	}
+}
+
 // NewCluster returns a cluster of nodes n1, n2, ..., none of them started.
 func NewCluster(cfg Config) (*Cluster, error) {
 	dir, err := os.MkdirTemp(cfg.Dir, "leasenode-sim-")
@@ -75,7 +92,7 @@ func NewCluster(cfg Config) (*Cluster, error) {
 	}
 	for i := range cfg.Nodes {
 		m := &machine{cluster: c, host: host(i), tuning: cfg.Tuning, drift: drift(random, nodeDrift), config: node.Config{
-			ID: nodeName(i), PeerAddr: peerAddr(i), APIAddr: apiAddr(i), Cluster: peers, DataDir: "set at each start",
+			ID: nodeName(i), PeerAddr: peerAddr(i), APIAddr: apiAddr(i), Cluster: peers, DataDir: "set at each start", LogStore: cfg.logOf(i),
 		}}
 		if m.dir, err = os.MkdirTemp(dir, nodeName(i)+"-"); err != nil {
 			return nil, errors.Join(err, os.RemoveAll(dir))

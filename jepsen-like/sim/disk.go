@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/leasenode/leasenode/jepsen-like/nemesis"
@@ -157,25 +158,46 @@ const reserve = 4 << 20
 
 // image copies what is on the disk, at this instant, to another folder, as the next
 // life of the node shall find it. The state file is a cache and is left out.
+//
+// A log in files has a mark of how far it surely has come, which follows behind: it is
+// copied before what it speaks of.
 func (d *drive) image(from, to string) error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
-	for _, name := range []string{disk.LogFile, raftnet.IdentityFile} {
+	if err := os.MkdirAll(filepath.Join(to, disk.WALDir), 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{disk.LogFile, raftnet.IdentityFile, filepath.Join(disk.WALDir, "mark")} {
 		if err := copyFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	snapshots := filepath.Join(from, "snapshots")
-	return filepath.WalkDir(snapshots, func(path string, entry fs.DirEntry, err error) error {
+	if err := copyTree(from, to, disk.WALDir); err != nil {
+		return err
+	}
+	// Without files it is no log, and none was there.
+	if err := os.Remove(filepath.Join(to, disk.WALDir)); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return copyTree(from, to, "snapshots")
+}
+
+// copyTree copies the files in a folder that have not been copied yet.
+func copyTree(from, to, folder string) error {
+	from = filepath.Join(from, folder)
+	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // removed meanwhile, or there are none
 		}
 		if err != nil {
 			return err
 		}
-		target := filepath.Join(to, "snapshots", strings.TrimPrefix(path, snapshots))
+		target := filepath.Join(to, folder, strings.TrimPrefix(path, from))
 		if entry.IsDir() {
 			return os.MkdirAll(target, 0o700)
+		}
+		if _, err := os.Lstat(target); err == nil {
+			return nil
 		}
 		if err := copyFile(path, target); !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -18,6 +18,7 @@ import (
 	"github.com/leasenode/leasenode/jepsen-like/workload"
 	"github.com/leasenode/leasenode/lease"
 	"github.com/leasenode/leasenode/raftnet"
+	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // Options are what [Run] works with.
@@ -27,6 +28,8 @@ type Options struct {
 	Schedule nemesis.Schedule
 	// Dir is where the nodes' folders are made; best in memory.
 	Dir string
+	// Log is that of [Config].
+	Log disk.LogKind
 	// Logger hears of everything that nodes log; nil for nobody.
 	Logger hclog.Logger
 	// Out takes the history down while the run goes on; nil for nobody.
@@ -84,7 +87,7 @@ func Run(o Options) (history.Run, error) {
 	s := o.Schedule
 	recorder := history.NewRecorder(o.Out)
 	cluster, err := NewCluster(Config{
-		Seed: s.Seed, Nodes: s.Nodes, Holders: s.Holders, Dir: o.Dir, Logger: o.Logger, Recorder: recorder,
+		Seed: s.Seed, Nodes: s.Nodes, Holders: s.Holders, Dir: o.Dir, Log: o.Log, Logger: o.Logger, Recorder: recorder,
 		Tuning: tuning(rand.New(rand.NewPCG(s.Seed, 0x74756e65))),
 	})
 	if err != nil {

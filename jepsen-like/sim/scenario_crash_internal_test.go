@@ -6,11 +6,18 @@ import (
 
 	"github.com/leasenode/leasenode/jepsen-like/nemesis"
 	"github.com/leasenode/leasenode/lease"
+	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // What was acknowledged is there after all have crashed; what a ghost writes is not.
 func TestACrashOfAll(t *testing.T) {
-	play(t, 3, nil, func(s *stage) {
+	for _, log := range disk.LogKinds() {
+		t.Run(string(log), func(t *testing.T) { crashAll(t, log) })
+	}
+}
+
+func crashAll(t *testing.T, log disk.LogKind) {
+	playOn(t, log, 3, nil, func(s *stage) {
 		leader := s.leader()
 		latest := s.granted(leader, "k", "o", time.Hour).Record.Epoch
 		for i := range s.machines {

@@ -17,6 +17,7 @@ import (
 	"github.com/leasenode/leasenode/jepsen-like/nemesis"
 	"github.com/leasenode/leasenode/jepsen-like/report"
 	"github.com/leasenode/leasenode/jepsen-like/sim"
+	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 var (
@@ -24,6 +25,7 @@ var (
 	firstSeed  = flag.Uint64("first", 1, "the first seed")
 	seeds      = flag.Uint64("seeds", defaultSeeds, "how many seeds to run")
 	nodes      = flag.Int("nodes", 0, "how many nodes; 0 for 3, and 5 with every fourth seed")
+	logStore   = flag.String("log-store", "", "how the nodes keep their logs, bolt or wal; empty for what each seed says")
 	length     = flag.Duration("length", 20*time.Second, "how long each seed's schedule is, in simulated time")
 	repeat     = flag.Int("repeat", 10, "how often to run the seed of -seed: the order in which goroutines run is not in the seed")
 	out        = flag.String("out", "", "an existing folder for the history, schedule and report of each seed that fails")
@@ -100,7 +102,7 @@ func try(t *testing.T, s nemesis.Schedule, suffix string) {
 
 // simulate runs a schedule and judges it; with a folder, it leaves everything there.
 func simulate(t *testing.T, s nemesis.Schedule, dir string) check.Verdict {
-	o := sim.Options{Schedule: s, Dir: memory(t)}
+	o := sim.Options{Schedule: s, Dir: memory(t), Log: disk.LogKind(*logStore)}
 	closeOut := func() error { return nil }
 	if dir != "" {
 		file, err := prepare(dir, s)

@@ -14,6 +14,7 @@ import (
 	"github.com/leasenode/leasenode/jepsen-like/workload"
 	"github.com/leasenode/leasenode/lease"
 	"github.com/leasenode/leasenode/raftnet"
+	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // The tests of this kind are scenarios: what schedules of chance meet once in many
@@ -31,12 +32,18 @@ type stage struct {
 // act use it once it serves.
 func play(t *testing.T, n int, change func(*Cluster), act func(*stage)) {
 	t.Helper()
+	playOn(t, disk.LogBolt, n, change, act)
+}
+
+// playOn is play with nodes that keep their logs in that way.
+func playOn(t *testing.T, log disk.LogKind, n int, change func(*Cluster), act func(*stage)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 			dir = "/dev/shm"
 		}
-		c, err := NewCluster(Config{Seed: uint64(n), Nodes: n, Holders: 2, Tuning: raftnet.DefaultTuning(), Dir: dir})
+		c, err := NewCluster(Config{Seed: uint64(n), Nodes: n, Log: log, Holders: 2, Tuning: raftnet.DefaultTuning(), Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
