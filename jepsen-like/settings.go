@@ -32,6 +32,7 @@ type settings struct {
 
 	endpoints []string
 	node      string
+	logStore  string
 	leasenode string
 	chaosnode string
 	mount     bool
@@ -50,6 +51,13 @@ type settings struct {
 const (
 	realNode  = "leasenode"
 	chaosNode = "chaosnode"
+)
+
+// The ways in which nodes keep their logs.
+const (
+	boltLogs  = "bolt"
+	walLogs   = "wal"
+	mixedLogs = "mixed"
 )
 
 const (
@@ -75,6 +83,7 @@ func (s *settings) define(flags *pflag.FlagSet) {
 	flags.IntVar(&s.workloadInstances, "workload-instances", 3, "how many instances of the program are started for each key")
 	flags.StringSliceVar(&s.endpoints, "endpoints", nil, "client addresses of a running cluster: workload and checks without faults")
 	flags.StringVar(&s.node, "node", "", "the node program: leasenode, or chaosnode for the harness's own, which takes faults of clocks and disks and kill-snapshot, too; by default leasenode, unless --faults names such a fault")
+	flags.StringVar(&s.logStore, "log-store", mixedLogs, "how the nodes keep their logs: bolt, wal, or mixed for some in each way")
 	flags.StringVar(&s.leasenode, "leasenode", "", "the leasenode binary; built from this source if empty")
 	flags.StringVar(&s.chaosnode, "chaosnode", "", "the chaosnode binary; built from this source if empty")
 	flags.BoolVar(&s.mount, "mount", false, "keep the data of each node on a small disk in memory, so that disk-full can be done to leasenode (Linux, root)")
@@ -139,6 +148,8 @@ func (c *campaign) validate(g given) error {
 		return usagef("--shrink is %v: it cannot be negative", c.shrink)
 	case !slices.Contains([]string{"", realNode, chaosNode}, c.node):
 		return usagef("--node is %q: it must be leasenode or chaosnode", c.node)
+	case !slices.Contains([]string{boltLogs, walLogs, mixedLogs}, c.logStore):
+		return usagef("--log-store is %q: it must be bolt, wal or mixed", c.logStore)
 	case c.broken != "" && !slices.Contains(brokenNames(), c.broken):
 		return usagef("--broken is %q: it must be one of %s", c.broken, strings.Join(brokenNames(), ", "))
 	case c.broken != "" && c.node == realNode:
@@ -177,7 +188,7 @@ func (c *campaign) validateAttached(g given) error {
 	if !g.flag("endpoints") {
 		return nil
 	}
-	for _, flag := range []string{"nodes", "node", "leasenode", "chaosnode", "mount", "broken", "schedule", "shrink"} {
+	for _, flag := range []string{"nodes", "node", "log-store", "leasenode", "chaosnode", "mount", "broken", "schedule", "shrink"} {
 		if g.flag(flag) {
 			return usagef("--endpoints and --%s are both given: no node is started for a cluster that runs", flag)
 		}
@@ -195,6 +206,14 @@ func (c *campaign) validateAttached(g given) error {
 	}
 	c.faults, c.nodes = []string{"none"}, len(c.endpoints)
 	return nil
+}
+
+// logStores are how the nodes keep their logs, in turns.
+func (c *campaign) logStores() []string {
+	if c.logStore == mixedLogs {
+		return []string{boltLogs, walLogs}
+	}
+	return []string{c.logStore}
 }
 
 // makeFolder makes the folder of a run.

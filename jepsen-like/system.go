@@ -56,7 +56,7 @@ func (t *trial) open(ctx context.Context) (system, error) {
 	}
 	c, err := cluster.Open(ctx, cluster.Config{
 		Dir: filepath.Join(t.dir, "nodes"), Nodes: t.campaign.nodes, Program: cluster.Program(t.node), Binary: t.binary,
-		Broken: t.broken, Mount: t.mount, OnEvent: t.tally.AddEvent, Now: t.now,
+		Broken: t.broken, LogStores: t.campaign.logStores(), Mount: t.mount, OnEvent: t.tally.AddEvent, Now: t.now,
 	})
 	if err != nil {
 		return nil, err

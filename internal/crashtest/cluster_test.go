@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -26,6 +27,8 @@ var binary string
 // nodeEnv has this test program be a node whose disk can be made to hang, by SIGUSR1,
 // or to fail, by SIGUSR2.
 const nodeEnv = "CRASHTEST_NODE"
+
+var logStore = flag.String("log-store", "", "how all nodes keep their logs, bolt or wal; empty for some in each way")
 
 func TestMain(m *testing.M) {
 	if os.Getenv(nodeEnv) != "" {
@@ -109,6 +112,15 @@ func newCluster(t *testing.T, n int) *cluster {
 	return c
 }
 
+// logStore is how node i keeps its log: the nodes of a cluster do it in turns, so that
+// every test is one of both.
+func (c *cluster) logStore(i int) string {
+	if *logStore != "" {
+		return *logStore
+	}
+	return []string{"wal", "bolt"}[i%2]
+}
+
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
 // freeAddr returns an address that is this cluster's.
@@ -134,10 +146,10 @@ func (c *cluster) start(i int) *process {
 	args := append([]string{
 		"serve", "--id", fmt.Sprintf("n%d", i+1), "--data-dir", c.dirs[i],
 		"--peer-addr", c.peers[i], "--api-addr", c.apis[i], "--cluster", c.list,
-	}, c.flags(i)...)
+	}, append(c.flags(i), "--log-store", c.logStore(i))...)
 	p := &process{cmd: exec.Command(binary, args...), log: &logBuffer{}, exited: make(chan struct{})}
 	if c.hangable {
-		p.cmd = exec.Command(os.Args[0], fmt.Sprintf("n%d", i+1), c.dirs[i], c.peers[i], c.apis[i], c.list)
+		p.cmd = exec.Command(os.Args[0], fmt.Sprintf("n%d", i+1), c.dirs[i], c.peers[i], c.apis[i], c.list, c.logStore(i))
 		p.cmd.Env = append(os.Environ(), nodeEnv+"=1")
 	}
 	p.cmd.Stderr, p.cmd.Stdout = p.log, p.log

@@ -32,7 +32,7 @@ func (m faultyMedium) Write(c disk.Change) error {
 }
 
 // serveFaulty runs a node on a faulty disk until it is killed. args are its name,
-// directory, peer and API address, and the list of all nodes.
+// directory, peer and API address, the list of all nodes, and how its log is kept.
 func serveFaulty(args []string) int {
 	peers, err := node.ParsePeers(args[4])
 	if err != nil {
@@ -53,7 +53,7 @@ func serveFaulty(args []string) int {
 		cfg.Wrap = func(m disk.Medium) disk.Medium { return faultyMedium{m, &hangs, &fails} }
 		return disk.Open(cfg)
 	}
-	cfg := node.Config{ID: args[0], DataDir: args[1], PeerAddr: args[2], APIAddr: args[3], Cluster: peers}
+	cfg := node.Config{ID: args[0], DataDir: args[1], PeerAddr: args[2], APIAddr: args[3], Cluster: peers, LogStore: disk.LogKind(args[5])}
 	n, err := node.Open(context.Background(), cfg, parts)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

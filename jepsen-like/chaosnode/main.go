@@ -20,6 +20,7 @@ import (
 	"github.com/leasenode/leasenode/jepsen-like/chaosnode/control"
 	"github.com/leasenode/leasenode/jepsen-like/chaosnode/faulty"
 	"github.com/leasenode/leasenode/raftnet"
+	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 const exitUsage = 2
@@ -46,7 +47,7 @@ type options struct {
 
 func parse(args []string, out io.Writer) (options, error) {
 	var o options
-	var cluster, dial string
+	var cluster, dial, logStore string
 	flags := flag.NewFlagSet("chaosnode", flag.ContinueOnError)
 	flags.SetOutput(out)
 	flags.StringVar(&o.config.ID, "id", "", "the name of this node")
@@ -57,12 +58,14 @@ func parse(args []string, out io.Writer) (options, error) {
 	flags.StringVar(&o.config.APIListen, "api-listen", "", "where to listen for clients, if not at --api-addr")
 	flags.StringVar(&cluster, "cluster", "", "all nodes: n1=host:port,n2=host:port,n3=host:port")
 	flags.StringVar(&dial, "dial", "", "where this node dials some of its peers")
+	flags.StringVar(&logStore, "log-store", "", "how to keep the log: bolt or wal")
 	flags.StringVar(&o.logLevel, "log-level", "info", "how much to log")
 	flags.StringVar(&o.broken, "broken", "", "break a promise in this way")
 	flags.BoolVar(&o.controlled, "control", false, "take commands from standard input, and end with it")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}
+	o.config.LogStore = disk.LogKind(logStore)
 	var err, dialErr error
 	o.config.Cluster, err = node.ParsePeers(cluster)
 	if dial != "" {
@@ -79,8 +82,8 @@ func run(ctx context.Context, args []string, std stdio) int {
 		return exitUsage
 	}
 	parts := node.SystemParts(hclog.New(&hclog.LoggerOptions{Name: o.config.ID, Level: hclog.LevelFromString(o.logLevel), Output: std.err}))
-	clock, disk := faulty.NewClock(parts.Clock), faulty.NewDisk()
-	parts.Clock, parts.OpenStores = clock, disk.Open
+	clock, drive := faulty.NewClock(parts.Clock), faulty.NewDisk()
+	parts.Clock, parts.OpenStores = clock, drive.Open
 	tune(&parts.Tuning)
 	if o.broken != "" {
 		if err := faulty.Break(&parts, o.broken); err != nil {
@@ -89,13 +92,13 @@ func run(ctx context.Context, args []string, std stdio) int {
 		}
 	}
 	if o.controlled {
-		disk.Tell = func(e control.Event) { _ = control.Tell(std.out, e) } // without a harness nobody misses it
+		drive.Tell = func(e control.Event) { _ = control.Tell(std.out, e) } // without a harness nobody misses it
 		var stop context.CancelFunc
 		ctx, stop = context.WithCancel(ctx)
 		// The read cannot be ended: this goroutine lives as long as the process.
 		go func() {
 			defer stop()
-			if err := control.Serve(std.in, std.out, clock, disk); err != nil {
+			if err := control.Serve(std.in, std.out, clock, drive); err != nil {
 				fmt.Fprintf(std.err, "chaosnode: %v\n", err)
 			}
 		}()

@@ -36,6 +36,9 @@ type Config struct {
 	Binary  string
 	// Broken has a chaosnode break a promise in the way of that name; "" for none.
 	Broken string
+	// LogStores are how the nodes keep their logs, in turns: bolt or wal. None leaves it to
+	// the program.
+	LogStores []string
 	// Flags are added to the command line of each node.
 	Flags []string
 	// Mount puts what each node keeps on a small disk of its own in memory, that can be
@@ -154,6 +157,9 @@ func (c *Cluster) arguments(m *member, peer, list string) []string {
 	)
 	if dial := c.network.dialFlag(m.index); dial != "" {
 		args = append(args, "--dial", dial)
+	}
+	if n := len(c.cfg.LogStores); n > 0 {
+		args = append(args, "--log-store", c.cfg.LogStores[m.index%n])
 	}
 	return append(args, c.cfg.Flags...)
 }
