@@ -20,6 +20,9 @@ var binaries cluster.Binaries
 const harnessEnv = "CLUSTER_TEST_HARNESS"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(spinEnv) != "" {
+		spin()
+	}
 	if dir := os.Getenv(harnessEnv); dir != "" {
 		runHarness(dir, os.Args[1], cluster.Program(os.Args[2]))
 	}
