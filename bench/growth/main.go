@@ -14,9 +14,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
 
+	"github.com/leasenode/leasenode/bench/growth/series"
 	"github.com/leasenode/leasenode/bench/peer"
 	"github.com/leasenode/leasenode/bench/proc"
 )
@@ -102,6 +104,18 @@ func (c config) withCluster(ctx context.Context, work func(*peer.Cluster) error)
 	}
 	defer func() { err = errors.Join(err, cluster.Close()) }()
 	return work(cluster)
+}
+
+// withSeries runs work on a new cluster, with a new series to write.
+func (c config) withSeries(ctx context.Context, name string, columns []string, work func(*peer.Cluster, *series.Writer) error) error {
+	return c.withCluster(ctx, func(cluster *peer.Cluster) (err error) {
+		out, err := series.Create(filepath.Join(c.out, name+".csv"), columns)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, out.Close()) }()
+		return work(cluster, out)
+	})
 }
 
 func (c config) progress(format string, values ...any) {

@@ -1,0 +1,5 @@
+package main
+
+import "context"
+
+func draw(context.Context, config) error { return nil }
