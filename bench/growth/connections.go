@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -21,9 +22,8 @@ const (
 	renewEvery = 10 * time.Second
 	// connectors make connections at the same time.
 	connectors = 64
-	// filesEach is how many open files a connection takes here: it is one to the leader,
-	// once that is found, and one to the node that was asked first.
-	filesEach, filesBeside = 2, 500
+	// filesBeside are files that are open beside the connections.
+	filesBeside = 1_000
 )
 
 func connectionsColumns() []string {
@@ -38,11 +38,17 @@ func connectionsColumns() []string {
 // client of its own that keeps a lease, and measures beside them.
 func connections(ctx context.Context, c config) error {
 	sizes := c.sizes.or(1, 100, 1_000, 10_000)
-	if err := allowFiles(uint64(sizes[len(sizes)-1]*filesEach + filesBeside)); err != nil {
+	if err := allowFiles(uint64(sizes[len(sizes)-1] + filesBeside)); err != nil {
 		return err
 	}
 	return c.withSeries(ctx, "connections", connectionsColumns(), func(cluster *peer.Cluster, out *series.Writer) error {
-		k := &keepers{addrs: cluster.Addrs()}
+		leader, err := cluster.Leader(ctx)
+		if err != nil {
+			return err
+		}
+		// The leader is asked first, so that each client has one connection.
+		addrs := cluster.Addrs()
+		k := &keepers{addrs: append(slices.Clone(addrs[leader:]), addrs[:leader]...)}
 		defer k.close()
 		for _, size := range sizes {
 			row, err := k.look(ctx, cluster, size)

@@ -165,6 +165,10 @@ func (f *filled) probe(ctx context.Context) (renewed, read measure.Result, err e
 		_, err := f.client(caller).Get(ctx, lease.GetRequest{Key: held[caller].Key})
 		return err
 	})
+	for _, r := range held { // the next look takes the same keys
+		_, released := f.client(0).Release(ctx, lease.ReleaseRequest{Key: r.Key, Owner: r.Owner, Epoch: r.Epoch})
+		err = errors.Join(err, released)
+	}
 	return renewed, read, err
 }
 

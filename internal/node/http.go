@@ -22,6 +22,9 @@ func httpHandler(registry *prometheus.Registry, ready func() bool) http.Handler 
 		writeText(w, http.StatusOK, "ok\n")
 	})
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	contended := &contention{}
+	mux.Handle("GET /debug/pprof/block", contended.during(pprof.Handler("block")))
+	mux.Handle("GET /debug/pprof/mutex", contended.during(pprof.Handler("mutex")))
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
