@@ -52,6 +52,18 @@ bench-peers: build ## measure beside etcd and ZooKeeper, into bench/RESULTS.md
 	cd bench && $(GO) build -trimpath -o ../bin/bench-peers .
 	cd bench && ../bin/bench-peers --leasenode ../bin/leasenode $(ARGS)
 
+# PART is churn, leases, connections or history; ARGS as in docs/growth.md.
+PART ?= churn
+.PHONY: growth
+growth: build ## measure how a cluster grows, into growth/: PART=churn|leases|connections|history ARGS=
+	cd bench && $(GO) build -trimpath -o ../bin/ ./growth
+	bin/growth $(PART) --leasenode bin/leasenode --out growth $(ARGS); flat=$$?; bin/growth draw --out growth && exit $$flat
+
+.PHONY: profile
+profile: build ## what a cluster spends its time for, in tables; ARGS="--before OTHER-BINARY"
+	cd bench && $(GO) build -trimpath -o ../bin/ ./profile
+	bin/profile --leasenode bin/leasenode $(ARGS)
+
 # By itself, since it compiles etcd.
 .PHONY: verify-bench
 verify-bench: ## vet, lint and test the module of bench-peers

@@ -46,7 +46,7 @@ func leases(ctx context.Context, c config) error {
 			}
 			f.clients = append(f.clients, client)
 		}
-		for _, size := range c.sizes.or(1_000, 10_000, 100_000, 1_000_000) {
+		for _, size := range c.sizes.or(1_000, 100_000, 1_000_000) {
 			row, err := f.look(ctx, size)
 			if err != nil {
 				return fmt.Errorf("at %d leases: %w", size, err)

@@ -16,13 +16,10 @@ import (
 // maxKeys is enough for everything a run can acquire. Keys are for ever.
 const maxKeys = "10000000"
 
-// LogStores are the ways in which leasenode can keep its log.
-var LogStores = []string{"bolt", "wal"}
-
 // Leasenode is how nodes of leasenode are run.
 type Leasenode struct {
 	Binary string
-	// LogStore is one of LogStores.
+	// LogStore is bolt or wal; empty for what the binary does by itself.
 	LogStore string
 }
 
@@ -36,7 +33,7 @@ func StartLeasenode(ctx context.Context, home Home, l Leasenode) (*Cluster, erro
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its version: %w", binary, err)
 	}
-	places, err := home.members("leasenode-"+l.LogStore, members)
+	places, err := home.members("leasenode"+l.LogStore, members)
 	if err != nil {
 		return nil, err
 	}
@@ -53,9 +50,12 @@ func StartLeasenode(ctx context.Context, home Home, l Leasenode) (*Cluster, erro
 			Name: "leasenode " + m.name, Path: binary, Dir: m.dir,
 			Args: []string{
 				"serve", "--id", m.name, "--data-dir", filepath.Join(m.dir, "data"), "--api-addr", m.client, "--peer-addr", m.peer,
-				"--http-addr", m.election, "--cluster", strings.Join(list, ","), "--max-keys", maxKeys, "--log-store", l.LogStore,
+				"--http-addr", m.election, "--cluster", strings.Join(list, ","), "--max-keys", maxKeys,
 			},
 		})
+		if last := &c.commands[len(c.commands)-1]; l.LogStore != "" {
+			last.Args = append(last.Args, "--log-store", l.LogStore)
+		}
 	}
 	return c.start(ctx)
 }

@@ -39,8 +39,10 @@ func build(t *testing.T) string {
 func TestClustersComeBackAfterTheLeaderIsKilled(t *testing.T) {
 	home := peer.Home{Dir: t.TempDir(), Ports: &proc.Ports{}}
 	for name, start := range map[string]func(context.Context) (*peer.Cluster, error){
-		"etcd":      func(ctx context.Context) (*peer.Cluster, error) { return peer.StartEtcd(ctx, home) },
-		"leasenode": func(ctx context.Context) (*peer.Cluster, error) { return peer.StartLeasenode(ctx, home, peer.Leasenode{Binary: build(t), LogStore: "bolt"}) },
+		"etcd": func(ctx context.Context) (*peer.Cluster, error) { return peer.StartEtcd(ctx, home) },
+		"leasenode": func(ctx context.Context) (*peer.Cluster, error) {
+			return peer.StartLeasenode(ctx, home, peer.Leasenode{Binary: build(t), LogStore: "bolt"})
+		},
 		"ZooKeeper": func(ctx context.Context) (*peer.Cluster, error) { return peer.StartZooKeeper(ctx, home) },
 		"Redis":     func(ctx context.Context) (*peer.Cluster, error) { return peer.StartRedis(ctx, home) },
 	} {
