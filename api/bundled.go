@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"sync"
@@ -22,6 +23,9 @@ import (
 const (
 	// maxReplyBytes is the size at which a message takes no further reply.
 	maxReplyBytes = 256 << 10
+	// maxBundles is how many streams one connection of a client may have. With the calls
+	// of a stream and their size it bounds the memory that a connection can take up.
+	maxBundles = 8
 	// maxTimeout is the most time that a call in a bundle is given.
 	maxTimeout = 24 * time.Hour
 	// maxIdleWorkers is how many goroutines of a stream wait for its next calls at most.
@@ -60,6 +64,12 @@ func newBundleServer(service *leaseServer, intercept grpc.UnaryServerInterceptor
 
 // Bundle implements leasepb.BundleServiceServer.
 func (b *bundleServer) Bundle(under grpc.BidiStreamingServer[leasepb.Calls, leasepb.Replies]) error {
+	if l := lineOf(under.Context()); l != nil {
+		defer l.bundles.Add(-1)
+		if l.bundles.Add(1) > maxBundles {
+			return &lease.ExhaustedError{Resource: "streams of bundles on one connection", Limit: maxBundles}
+		}
+	}
 	ctx, cancel := context.WithCancel(under.Context())
 	r := &replies{wake: make(chan struct{}, 1), room: make(chan struct{}, b.most)}
 	calls := bundledCalls{server: b, out: r, work: make(chan job), cancels: map[uint64]context.CancelFunc{}}
@@ -184,7 +194,10 @@ func (b *bundleServer) serve(ctx context.Context, call *leasepb.Call) *leasepb.R
 func (b *bundleServer) answer(ctx context.Context, call *leasepb.Call) (proto.Message, error) {
 	handle, ok := b.methods[call.GetMethod()]
 	if !ok {
-		return nil, wire.StatusOf(&lease.InvalidError{Field: "method", Problem: "is " + call.GetMethod().String(), Limit: "one that can be called in a bundle"}, wire.Leader{}).Err()
+		return nil, b.refuse("method", "is "+call.GetMethod().String(), "one that can be called in a bundle")
+	}
+	if size := len(call.GetRequest()); size > wire.MaxBundledBytes {
+		return nil, b.refuse("request", fmt.Sprintf("has %d bytes", size), fmt.Sprintf("%d in a bundle; make the call by itself", wire.MaxBundledBytes))
 	}
 	response, err := handle(b.service, ctx, func(into any) error {
 		return b.codec.Unmarshal(mem.BufferSlice{mem.SliceBuffer(call.GetRequest())}, into)
@@ -193,6 +206,11 @@ func (b *bundleServer) answer(ctx context.Context, call *leasepb.Call) (proto.Me
 		return nil, err
 	}
 	return response.(proto.Message), nil
+}
+
+// refuse returns the status of a call that no method has seen.
+func (b *bundleServer) refuse(field, problem, limit string) error {
+	return wire.StatusOf(&lease.InvalidError{Field: field, Problem: problem, Limit: limit}, b.service.node.Consensus.Leader()).Err()
 }
 
 // replies are what is to be sent on one stream.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasenode/leasenode/api/leasepb"
+	"github.com/leasenode/leasenode/api/wire"
 	"github.com/leasenode/leasenode/lease"
 )
 
@@ -145,6 +147,7 @@ func TestACallThatMakesNoSenseIsRefusedAlone(t *testing.T) {
 	wantReplyInvalid(t, exchange(t, stream, &leasepb.Call{Id: 1, Method: leasepb.Method_METHOD_RENEW, Request: []byte{0xff}}), "request")
 	wantReplyInvalid(t, exchange(t, stream, &leasepb.Call{Id: 2, Method: 99}), "method")
 	wantReplyInvalid(t, exchange(t, stream, &leasepb.Call{Id: 3}), "method")
+	wantReplyInvalid(t, exchange(t, stream, &leasepb.Call{Id: 5, Method: leasepb.Method_METHOD_RENEW, Request: make([]byte, 16<<10+1)}), "request")
 	for _, ms := range []int64{0, -1, 1 << 62} {
 		reply := exchange(t, stream, &leasepb.Call{Id: 4, Method: leasepb.Method_METHOD_RENEW, TimeoutMs: ms, Request: encodedRenewal(t)}, &leasepb.Call{Id: 77, Cancel: true})
 		if len(reply.GetStatus()) > 0 || len(reply.GetResponse()) == 0 {
@@ -260,4 +263,26 @@ func TestAClientThatGoesTakesItsCallsAlong(t *testing.T) {
 	await(t, "begun", h.begun, 1)
 	cancel()
 	await(t, "ended", h.ended, 1)
+}
+
+func TestBundlesOfOneConnectionAreBounded(t *testing.T) {
+	n := startLeader(t)
+	call := &leasepb.Call{Id: 1, Method: leasepb.Method_METHOD_RENEW, Request: encodedRenewal(t)}
+	var open []leasepb.BundleService_BundleClient
+	for range 8 {
+		open = append(open, openBundle(t, n))
+		exchange(t, open[len(open)-1], call)
+	}
+	_, err := openBundle(t, n).Recv()
+	var exhausted *lease.ExhaustedError
+	if !errors.As(wire.FromCall(err, wire.Reads), &exhausted) {
+		t.Errorf("a ninth: got %v", err)
+	}
+	if err := open[0].CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open[0].Recv(); !errors.Is(err, io.EOF) {
+		t.Errorf("after the end: %v", err)
+	}
+	exchange(t, openBundle(t, n), call)
 }

@@ -14,7 +14,8 @@ import (
 // line is a connection of a client, with what is on its way there to watchers.
 type line struct {
 	net.Conn
-	out *outgoing
+	out     *outgoing
+	bundles atomic.Int32 // streams of bundles
 
 	// What follows is guarded by out.mu.
 	used    int // the sum of parcels

@@ -4,17 +4,14 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/leasenode/leasenode/api/leasepb"
+	"github.com/leasenode/leasenode/api/wire"
 )
-
-// maxRequestBytes is the size of the largest request that is bundled: a larger one would
-// hold up the others.
-const maxRequestBytes = 16 << 10
 
 // methodOf returns what the call of a method with that request is in a bundle; false if
 // it is not one for a bundle.
 func methodOf(name string, request any) (leasepb.Method, proto.Message, bool) {
 	m, ok := request.(proto.Message)
-	if !ok || proto.Size(m) > maxRequestBytes {
+	if !ok || proto.Size(m) > wire.MaxBundledBytes {
 		return 0, nil, false
 	}
 	switch name {

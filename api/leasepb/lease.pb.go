@@ -220,7 +220,7 @@ type Call struct {
 	Method Method `protobuf:"varint,2,opt,name=method,proto3,enum=leasenode.v1.Method" json:"method,omitempty"`
 	// The time that the call is given, as gRPC's deadline would; 0 for the default.
 	TimeoutMs int64 `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
-	// The encoded request of the method.
+	// The encoded request of the method, 16 KiB at most.
 	Request []byte `protobuf:"bytes,4,opt,name=request,proto3" json:"request,omitempty"`
 	// The client does not wait for the call of that id any more. There may still be an
 	// answer. Nothing else is set then.

@@ -11,6 +11,10 @@ import (
 // MaxRequestBytes is the size of the largest request that a server reads.
 const MaxRequestBytes = 1 << 20
 
+// MaxBundledBytes is the size of the largest request in a bundle: a larger one would hold
+// up the others.
+const MaxBundledBytes = 16 << 10
+
 // MaxAnswerBytes is the size of the largest answer that a client has to be ready
 // for: that of a full BatchRenew, whose every record has all the attributes it may.
 const MaxAnswerBytes = 16 << 20
