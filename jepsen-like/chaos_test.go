@@ -101,7 +101,7 @@ var caughtBy = map[string][]string{
 	faulty.RenewsForAnyone: {"linearizable"},
 	faulty.FastClock:       {"clock"},
 	faulty.DropsEntry:      {"digests", "linearizable", "stale-reads"}, // it soon ends itself: its digests may not be heard
-	faulty.DropsUnnoticed:  {"stale-reads"},
+	faulty.DropsUnnoticed:  {"stale-reads", "watched"},                 // whoever looks at that node first
 	faulty.EarlyAck:        {"linearizable"},
 	faulty.ForgetsRequests: {"linearizable"},
 	faulty.FloorBack:       {"floor", "acknowledged"},
