@@ -687,8 +687,8 @@ const (
 type BundleServiceClient interface {
 	// Bundle takes calls and answers each, in no order. At most 1000 calls of one stream are
 	// under way at once; what comes beyond that waits. A stream that breaks says of none
-	// of its unanswered calls what became of them. The client ends it, by closing its side.
-	// One connection has at most 8; more are refused with EXHAUSTED.
+	// of its unanswered calls what became of them. The client ends it, by closing its side,
+	// which gives up what is under way. One connection has at most 8; more are refused with EXHAUSTED.
 	Bundle(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[Calls, Replies], error)
 }
 
@@ -723,8 +723,8 @@ type BundleService_BundleClient = grpc.BidiStreamingClient[Calls, Replies]
 type BundleServiceServer interface {
 	// Bundle takes calls and answers each, in no order. At most 1000 calls of one stream are
 	// under way at once; what comes beyond that waits. A stream that breaks says of none
-	// of its unanswered calls what became of them. The client ends it, by closing its side.
-	// One connection has at most 8; more are refused with EXHAUSTED.
+	// of its unanswered calls what became of them. The client ends it, by closing its side,
+	// which gives up what is under way. One connection has at most 8; more are refused with EXHAUSTED.
 	Bundle(grpc.BidiStreamingServer[Calls, Replies]) error
 	mustEmbedUnimplementedBundleServiceServer()
 }
