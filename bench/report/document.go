@@ -33,7 +33,7 @@ func (d Document) Markdown() string {
 	b.WriteString("own (--log-store wal) in place of bbolt.\n\n")
 	writeTable(&b, []string{"work", "etcd", "ZooKeeper", "leasenode", "ratio", "goal", "reached?"}, goalLines(d.Goals))
 	if len(d.Costs) > 0 {
-		b.WriteString("\n## What a mutation costs\n\nCPU time, user and system, and bytes written to storage, of each process.\n\n")
+		b.WriteString("\n## What a mutation costs\n\nCPU time, user and system, and bytes written to storage, of each process, as the system counts\nthem: where a little is written into a large folio of the page cache, recent kernels count all of it,\nwhich makes far too much of (wal); docs/log-stores.md has what reaches the device.\n\n")
 		writeTable(&b, []string{"cost", "etcd", "ZooKeeper", "leasenode", "ratio"}, costLines(d.Costs))
 	}
 	if len(d.Reference) > 0 {
