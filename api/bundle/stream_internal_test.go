@@ -3,6 +3,10 @@ package bundle
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/leasenode/leasenode/api/leasepb"
 )
@@ -64,4 +68,65 @@ func TestAMessageTakesFewCallsBack(t *testing.T) {
 	if len(told) != n || len(s.calls)+len(s.cancels)+len(s.queue) != 0 {
 		t.Errorf("%d of %d were taken back; %d, %d and %d are left", len(told), n, len(s.calls), len(s.cancels), len(s.queue))
 	}
+}
+
+// TestAStreamIsClosedWithoutCalls has it stay open while one is under way, and take none
+// once it is to be closed.
+func TestAStreamIsClosedWithoutCalls(t *testing.T) {
+	s := noStream()
+	defer s.cancel()
+	call := newPending()
+	s.add(call)
+	s.next()
+	for range 3 {
+		if s.closeIdle() {
+			t.Error("it is closed with a call under way")
+		}
+	}
+	s.take([]*leasepb.Reply{{Id: call.call.GetId()}})
+	if !s.closeIdle() || s.add(newPending()) {
+		t.Error("it is not closed, or takes a call")
+	}
+}
+
+// slowStream is one whose end is slow to be received.
+type slowStream struct {
+	leasepb.BundleServiceClient
+	grpc.BidiStreamingClient[leasepb.Calls, leasepb.Replies]
+	ctx context.Context
+	end chan struct{}
+}
+
+func (s *slowStream) Bundle(ctx context.Context, _ ...grpc.CallOption) (grpc.BidiStreamingClient[leasepb.Calls, leasepb.Replies], error) {
+	s.ctx = ctx
+	return s, nil
+}
+
+func (s *slowStream) Recv() (*leasepb.Replies, error) {
+	<-s.ctx.Done()
+	<-s.end
+	return nil, s.ctx.Err()
+}
+
+func TestCloseIsDoneWhenAllStreamsAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		under, err := grpc.NewClient("passthrough:///n1", grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, s, slow := Over(under), noStream(), &slowStream{end: make(chan struct{})}
+		conn.streams.Go(func() { s.run(slow) })
+		synctest.Wait()
+		s.cancel()
+		closed := make(chan struct{})
+		go func() { defer close(closed); _ = conn.Close() }()
+		synctest.Wait()
+		select {
+		case <-closed:
+			t.Error("it does not wait for what is received")
+		default:
+		}
+		close(slow.end)
+		<-closed
+	})
 }

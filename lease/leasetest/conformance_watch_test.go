@@ -44,7 +44,13 @@ func TestMemoryConformsAsAWatcher(t *testing.T) {
 // who serves watches, which makes room for it later.
 func TestAWatcherThatIsBehindConforms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := watchSubject(fails(namesOlder(countdown(3))))
+		behind := uint64(3)
+		s := watchSubject(fails(namesOlder(func() uint64 {
+			if behind > 0 {
+				behind--
+			}
+			return behind
+		})))
 		compact := s.Compact
 		s.Compact = func(ctx context.Context) error {
 			for range 5 { // so that older positions are after those that the check asks for

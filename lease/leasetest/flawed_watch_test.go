@@ -99,7 +99,6 @@ func flawedWatchers() map[string]brokenWatcher {
 		"calls the past invalid":     {wrap: fails(callsThePastInvalid), red: []string{isGone}, green: []string{foreign}},
 		"misstates the oldest":       {wrap: fails(misstatesTheOldest), red: []string{isGone}, green: []string{foreign}},
 		"names one too old":          {wrap: fails(namesOlder(func() uint64 { return 1 })), red: []string{isGone}, green: []string{foreign}},
-		"never catches up":           {wrap: fails(namesOlder(countdown(1 << 10))), red: []string{isGone}, green: []string{foreign}},
 		"cuts long names":            {wrap: asks(cutsNames), red: []string{requestLimits}, green: []string{byBytes}},
 		"prefers the key":            {wrap: asks(prefersTheKey), red: []string{requestLimits}, green: []string{byBytes}},
 		"names no field":             {wrap: fails(namesNoField), red: []string{requestLimits, foreign}},
@@ -207,16 +206,6 @@ func namesOlder(by func() uint64) func(error) error {
 			return &lease.CompactedError{After: gone.After, Oldest: oldest}
 		}
 		return err
-	}
-}
-
-// countdown returns one less each time, and 0 in the end.
-func countdown(from uint64) func() uint64 {
-	return func() uint64 {
-		if from > 0 {
-			from--
-		}
-		return from
 	}
 }
 
