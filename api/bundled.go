@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -154,11 +155,12 @@ func (c *bundledCalls) workLoop(ctx context.Context, j job) {
 }
 
 func (c *bundledCalls) do(j job) {
-	c.out.add(c.server.serve(j.ctx, j.call))
+	reply := c.server.serve(j.ctx, j.call)
 	c.mu.Lock()
-	delete(c.cancels, j.call.GetId())
+	delete(c.cancels, j.call.GetId()) // before the client may use the id again
 	c.mu.Unlock()
 	j.cancel()
+	c.out.add(reply)
 }
 
 // begin has call be one that is under way.
@@ -183,11 +185,19 @@ func (b *bundleServer) serve(ctx context.Context, call *leasepb.Call) *leasepb.R
 			return &leasepb.Reply{Id: call.GetId(), Response: encoded}
 		}
 	}
-	failed, err := proto.Marshal(status.Convert(err).Proto())
-	if err != nil { // what a status can hold can be encoded
-		failed = nil
+	return &leasepb.Reply{Id: call.GetId(), Status: encodeStatus(status.Convert(err))}
+}
+
+// encodeStatus returns st as a reply has it, which is never empty: a reply without a status
+// is of a call that was done. A text that is no UTF-8 is made so, as gRPC does.
+func encodeStatus(st *status.Status) []byte {
+	failed := st.Proto()
+	failed.Message = strings.ToValidUTF8(failed.GetMessage(), "\uFFFD")
+	encoded, err := proto.Marshal(failed)
+	if err != nil { // by nothing but a detail that was not made here
+		encoded, _ = proto.Marshal(status.New(st.Code(), "").Proto())
 	}
-	return &leasepb.Reply{Id: call.GetId(), Status: failed}
+	return encoded
 }
 
 // answer has call answered by the method that it names.

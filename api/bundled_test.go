@@ -11,6 +11,7 @@ import (
 	"time"
 
 	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -153,6 +154,30 @@ func TestACallThatMakesNoSenseIsRefusedAlone(t *testing.T) {
 		if len(reply.GetStatus()) > 0 || len(reply.GetResponse()) == 0 {
 			t.Errorf("with a time of %d ms: %v", ms, reply)
 		}
+	}
+}
+
+// TestAPanicIsTheFailureOfOneCall leaves the others of its stream alone.
+func TestAPanicIsTheFailureOfOneCall(t *testing.T) {
+	n := startLeader(t)
+	n.locked(func() {
+		n.propose = func(_ context.Context, ms []lease.Mutation) ([]lease.Outcome, error) {
+			if ms[0].Key == "panics" {
+				panic("a bug")
+			}
+			return make([]lease.Outcome, len(ms)), nil
+		}
+	})
+	stream := openBundle(t, n)
+	renewing := func(id uint64, key string) *leasepb.Call {
+		return &leasepb.Call{Id: id, Method: leasepb.Method_METHOD_RENEW, Request: encoded(t, renewal(key))}
+	}
+	var failed spb.Status
+	if err := proto.Unmarshal(exchange(t, stream, renewing(1, "panics"), renewing(2, "k")).GetStatus(), &failed); err != nil || codes.Code(failed.GetCode()) != codes.Internal {
+		t.Errorf("got %v, %v", &failed, err)
+	}
+	if reply := exchange(t, stream, renewing(3, "k")); len(reply.GetStatus()) > 0 || len(reply.GetResponse()) == 0 {
+		t.Errorf("after it: %v", reply)
 	}
 }
 

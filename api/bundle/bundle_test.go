@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -159,53 +158,6 @@ func TestACancelledCallIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestAStreamThatBreaksTellsNothing ends the stream in ways that might be taken for the
-// answer of a call.
-func TestAStreamThatBreaksTellsNothing(t *testing.T) {
-	held := wire.StatusOf(&lease.HeldError{Record: lease.Record{Key: "k"}}, wire.Leader{}).Err()
-	for name, end := range map[string]error{
-		"as if nothing was done": wire.StatusOf(fmt.Errorf("not now: %w", lease.ErrUnavailable), wire.Leader{}).Err(),
-		"as if it was held":      held,
-		"without a word":         nil,
-		"by a fault":             status.Error(codes.Internal, "a bug"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &script{bundle: func(s *script, stream bidi) error {
-				if _, err := s.receive(stream); err != nil {
-					return err
-				}
-				return end
-			}}
-			conn := run(t, s)
-			for n := range 2 {
-				_, err := renew(t.Context(), conn, "k")
-				if got := wire.FromCall(err, wire.Mutates); wire.Answered(err) || !errors.Is(got, lease.ErrOutcomeUnknown) {
-					t.Errorf("got %v", got)
-				}
-				if c := s.counts(); c.streams != n+1 || c.plain != 0 {
-					t.Errorf("after %d calls: %+v", n+1, c)
-				}
-			}
-		})
-	}
-}
-
-func TestWhatNeverLeftWasNotDone(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close() // it accepts in the kernel, and never says a word of HTTP/2
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if _, err = renew(ctx, dial(t, l.Addr().String()), "k"); !errors.Is(wire.FromCall(err, wire.Mutates), lease.ErrUnavailable) {
-		t.Errorf("nobody spoke: got %v", err)
-	}
-	if _, err = renew(t.Context(), dial(t, "127.0.0.1:1"), "k"); !errors.Is(wire.FromCall(err, wire.Mutates), lease.ErrUnavailable) {
-		t.Errorf("refused: got %v", err)
-	}
-}
-
 // TestAServerWithoutBundles has every call be done once, plainly, and is not asked for a
 // bundle again.
 func TestAServerWithoutBundles(t *testing.T) {
@@ -245,6 +197,9 @@ func TestWhatIsNoneForABundle(t *testing.T) {
 			_, err := client.Renew(t.Context(), &leasepb.RenewRequest{}, grpc.WaitForReady(true))
 			return err
 		},
+		"an option alone": func() error {
+			return conn.Invoke(t.Context(), leasepb.LeaseService_Renew_FullMethodName, &leasepb.RenewRequest{}, &leasepb.RenewResponse{}, grpc.WaitForReady(true))
+		},
 	} {
 		before := s.counts()
 		if err := call(); err != nil {
@@ -277,39 +232,5 @@ func TestMalformedRepliesAreUnknown(t *testing.T) {
 		if _, err := renew(t.Context(), run(t, s), "k"); !errors.Is(wire.FromCall(err, wire.Mutates), lease.ErrOutcomeUnknown) {
 			t.Errorf("%s: got %v", name, err)
 		}
-	}
-}
-
-func TestCloseEndsWhatIsUnderWay(t *testing.T) {
-	s := &script{bundle: silent}
-	conn := run(t, s)
-	ended := make(chan error)
-	go func() { _, err := renew(t.Context(), conn, "k"); ended <- err }()
-	eventually(t, s, "the call", func(c counts) bool { return c.calls == 1 })
-	if err := conn.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := <-ended; !errors.Is(wire.FromCall(err, wire.Mutates), lease.ErrOutcomeUnknown) {
-		t.Errorf("under way: got %v", err)
-	}
-	if _, err := renew(t.Context(), conn, "k"); !errors.Is(wire.FromCall(err, wire.Mutates), lease.ErrUnavailable) {
-		t.Errorf("after it: got %v", err)
-	}
-}
-
-// TestAnIdleStreamEnds leaves no stream with a server whose client does nothing, and loses
-// no call that comes just then.
-func TestAnIdleStreamEnds(t *testing.T) {
-	s := &script{bundle: answers}
-	conn := run(t, s)
-	if _, err := renew(t.Context(), conn, "k"); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, s, "the end", func(c counts) bool { return c.ended == 1 })
-	if _, err := renew(t.Context(), conn, "k"); err != nil {
-		t.Error(err)
-	}
-	if c := s.counts(); c.streams != 2 || c.calls != 2 || c.plain != 0 {
-		t.Errorf("got %+v", c)
 	}
 }

@@ -3,6 +3,7 @@ package bundle
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -56,8 +57,7 @@ func (c *Conn) NewStream(ctx context.Context, desc *grpc.StreamDesc, method stri
 func (c *Conn) Invoke(ctx context.Context, name string, request, response any, options ...grpc.CallOption) error {
 	method, message, ok := methodOf(name, request)
 	into, decodes := response.(proto.Message)
-	// A generated client gives one option, which names the method; any other would be lost.
-	if !ok || !decodes || len(options) > 1 {
+	if !ok || !decodes || slices.ContainsFunc(options, matters) {
 		return c.under.Invoke(ctx, name, request, response, options...)
 	}
 	err := c.carry(ctx, method, message, into)
@@ -65,6 +65,13 @@ func (c *Conn) Invoke(ctx context.Context, name string, request, response any, o
 		return c.under.Invoke(ctx, name, request, response, options...)
 	}
 	return err
+}
+
+// matters reports whether option would be lost in a bundle. A generated client gives one
+// which only says that the name of the method is a constant.
+func matters(option grpc.CallOption) bool {
+	_, static := option.(grpc.StaticMethodCallOption)
+	return !static
 }
 
 // errNoBundles is of a call that was not made, because the server knows no bundles.

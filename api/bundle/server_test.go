@@ -121,16 +121,20 @@ func answers(s *script, stream bidi) error {
 		if err != nil {
 			return nil
 		}
-		var replies leasepb.Replies
-		for _, call := range slices.Backward(calls) {
-			if !call.GetCancel() {
-				replies.Replies = append(replies.Replies, answered(call))
-			}
-		}
-		if err := stream.Send(&replies); err != nil {
+		if err := stream.Send(repliesTo(calls)); err != nil {
 			return err
 		}
 	}
+}
+
+func repliesTo(calls []*leasepb.Call) *leasepb.Replies {
+	var replies leasepb.Replies
+	for _, call := range slices.Backward(calls) {
+		if !call.GetCancel() {
+			replies.Replies = append(replies.Replies, answered(call))
+		}
+	}
+	return &replies
 }
 
 // silent takes everything in and answers nothing.

@@ -21,9 +21,14 @@ import (
 const (
 	// maxBundleBytes is the size at which a message takes no further call.
 	maxBundleBytes = 64 << 10
+	// maxCancels is how many calls one message takes back: with the calls that go with
+	// them they are far below what a server reads.
+	maxCancels = 4096
 	// idleTime is how long a stream without calls is kept, so that a client which calls
 	// now and then has no stream at the server, with its goroutines there.
 	idleTime = 2 * time.Second
+	// endTime is how long a server has to end a stream that was closed here.
+	endTime = 10 * time.Second
 )
 
 // errIdle ends a stream that was not used.
@@ -43,8 +48,10 @@ type stream struct {
 	last    uint64              // id
 	calls   map[uint64]*pending // those that are not answered
 	queue   []*pending          // of these, those that are not sent; abandoned ones may be among them
+	stale   int                 // how many of queue were abandoned; at most half, or a few
 	cancels []uint64            // to be told to the server
 	used    bool                // since the last look
+	replied bool                // the server has sent something: it knows bundles
 }
 
 func newStream(leave func(*stream, error)) *stream {
@@ -82,12 +89,25 @@ func (s *stream) abandon(call *pending, why error) {
 	if s.calls[call.call.Id] != call {
 		return
 	}
-	err := status.FromContextError(why).Err()
-	if call.left && errors.Is(why, context.Canceled) && !s.ended { // a deadline the server knows
+	switch {
+	case !call.left:
+		s.stale++
+	case errors.Is(why, context.Canceled) && !s.ended: // a deadline the server knows
 		s.cancels = append(s.cancels, call.call.Id)
 		s.signal()
 	}
-	s.failLocked(call, err)
+	s.failLocked(call, status.FromContextError(why).Err())
+	s.tidyLocked()
+}
+
+// tidyLocked takes abandoned calls out of the queue when they are most of it: while
+// nothing can be sent it would grow with each call that is made and given up.
+func (s *stream) tidyLocked() {
+	if s.stale <= len(s.queue)/2 {
+		return
+	}
+	s.queue = slices.DeleteFunc(s.queue, func(call *pending) bool { return s.calls[call.call.Id] != call })
+	s.stale = 0
 }
 
 // failLocked ends call with err, marked if it certainly was not done.
@@ -111,13 +131,19 @@ func (s *stream) run(service leasepb.BundleServiceClient) {
 	var receiving sync.WaitGroup
 	receiving.Go(func() { s.end(s.receiveLoop(under)) })
 	s.sendLoop(under)
+	// Nothing is sent any more: a server that does not end the stream then is left.
+	left := time.AfterFunc(endTime, s.cancel)
+	defer left.Stop()
 	receiving.Wait()
 }
 
 // end fails all calls that are not answered. What a server says of a stream is not said of
 // any of its calls: it must not be taken for their answer.
 func (s *stream) end(why error) {
-	if st := status.Convert(why); st.Code() == codes.Unimplemented {
+	s.mu.Lock()
+	replied := s.replied
+	s.mu.Unlock()
+	if st := status.Convert(why); st.Code() == codes.Unimplemented && !replied {
 		why = errNoBundles // so that nothing was done
 	} else {
 		why = status.Error(st.Code(), st.Message())
@@ -130,7 +156,7 @@ func (s *stream) end(why error) {
 	for _, call := range s.calls {
 		s.failLocked(call, why)
 	}
-	s.queue, s.cancels = nil, nil
+	s.queue, s.cancels, s.stale = nil, nil, 0
 }
 
 // receiveLoop returns why the stream has ended.
@@ -150,6 +176,7 @@ func (s *stream) receiveLoop(under grpc.BidiStreamingClient[leasepb.Calls, lease
 func (s *stream) take(replies []*leasepb.Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.replied = true
 	for _, reply := range replies {
 		if call, ok := s.calls[reply.GetId()]; ok { // else it was abandoned
 			delete(s.calls, reply.GetId())
@@ -203,10 +230,11 @@ func (s *stream) next() *leasepb.Calls {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var message leasepb.Calls
-	for _, id := range s.cancels {
+	told := min(len(s.cancels), maxCancels)
+	for _, id := range s.cancels[:told] {
 		message.Calls = append(message.Calls, &leasepb.Call{Id: id, Cancel: true})
 	}
-	s.cancels = nil
+	s.cancels = slices.Delete(s.cancels, 0, told)
 	size, n := 0, 0
 	for _, call := range s.queue {
 		if size > maxBundleBytes {
@@ -214,6 +242,7 @@ func (s *stream) next() *leasepb.Calls {
 		}
 		n++
 		if s.calls[call.call.Id] != call { // abandoned
+			s.stale--
 			continue
 		}
 		call.left = true
