@@ -9,11 +9,6 @@ import (
 	"github.com/leasenode/leasenode/lease"
 )
 
-// leases is the subject of a batch of so many renewals.
-type leases int
-
-func (n leases) String() string { return fmt.Sprintf("renew %d leases", int(n)) }
-
 // BatchRenew implements leasepb.LeaseServiceServer. A renewal outside a limit fails
 // alone, and the others are proposed together.
 func (s *leaseServer) BatchRenew(ctx context.Context, req *leasepb.BatchRenewRequest) (*leasepb.BatchRenewResponse, error) {
@@ -26,7 +21,7 @@ func (s *leaseServer) BatchRenew(ctx context.Context, req *leasepb.BatchRenewReq
 		return &leasepb.BatchRenewResponse{Results: b.results, Leader: s.leader()}, nil
 	}
 	return answer(ctx, s, call[*leasepb.BatchRenewRequest, *leasepb.BatchRenewResponse]{
-		subject: leases(n), effect: wire.Mutates, request: req, there: leasepb.LeaseServiceClient.BatchRenew,
+		subject: wire.Renewals(n), effect: wire.Mutates, request: req, there: leasepb.LeaseServiceClient.BatchRenew,
 		here: func(ctx context.Context) (*leasepb.BatchRenewResponse, error) {
 			outcomes, err := s.proposeAll(ctx, b.valid)
 			if err != nil {

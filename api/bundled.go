@@ -204,23 +204,28 @@ func encodeStatus(st *status.Status) []byte {
 func (b *bundleServer) answer(ctx context.Context, call *leasepb.Call) (proto.Message, error) {
 	handle, ok := b.methods[call.GetMethod()]
 	if !ok {
-		return nil, b.refuse("method", "is "+call.GetMethod().String(), "one that can be called in a bundle")
+		invalid := &lease.InvalidError{Field: "method", Problem: "is " + call.GetMethod().String(), Limit: "one that can be called in a bundle"}
+		return nil, wire.StatusOf(invalid, b.service.node.Consensus.Leader()).Err()
 	}
-	if size := len(call.GetRequest()); size > wire.MaxBundledBytes {
-		return nil, b.refuse("request", fmt.Sprintf("has %d bytes", size), fmt.Sprintf("%d in a bundle; make the call by itself", wire.MaxBundledBytes))
-	}
-	response, err := handle(b.service, ctx, func(into any) error {
-		return b.codec.Unmarshal(mem.BufferSlice{mem.SliceBuffer(call.GetRequest())}, into)
-	}, b.intercept)
+	response, err := handle(b.service, ctx, func(into any) error { return b.open(call, into.(*envelope)) }, b.intercept)
 	if err != nil {
 		return nil, err
 	}
 	return response.(proto.Message), nil
 }
 
-// refuse returns the status of a call that no method has seen.
-func (b *bundleServer) refuse(field, problem, limit string) error {
-	return wire.StatusOf(&lease.InvalidError{Field: field, Problem: problem, Limit: limit}, b.service.node.Consensus.Leader()).Err()
+// open decodes the request of call. What would hold up the others of its stream has to be
+// called by itself.
+func (b *bundleServer) open(call *leasepb.Call, e *envelope) error {
+	if size := len(call.GetRequest()); size > wire.MaxBundledBytes {
+		e.err = &lease.InvalidError{Field: "request", Problem: fmt.Sprintf("has %d bytes", size), Limit: fmt.Sprintf("%d in a bundle", wire.MaxBundledBytes)}
+		return nil
+	}
+	err := b.codec.Unmarshal(mem.BufferSlice{mem.SliceBuffer(call.GetRequest())}, e)
+	if acquire, ok := e.request.(*leasepb.AcquireRequest); ok && e.err == nil && acquire.GetWaitMs() != 0 {
+		e.err = &lease.InvalidError{Field: "wait", Problem: fmt.Sprintf("is %d ms", acquire.GetWaitMs()), Limit: "0 in a bundle"}
+	}
+	return err
 }
 
 // replies are what is to be sent on one stream.

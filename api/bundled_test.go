@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	spb "google.golang.org/genproto/googleapis/rpc/status"
@@ -15,8 +16,10 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/leasenode/leasenode/api"
 	"github.com/leasenode/leasenode/api/leasepb"
 	"github.com/leasenode/leasenode/api/wire"
+	"github.com/leasenode/leasenode/fsm/feed"
 	"github.com/leasenode/leasenode/lease"
 )
 
@@ -100,7 +103,7 @@ func openBundle(t *testing.T, n *running) leasepb.BundleService_BundleClient {
 	return stream
 }
 
-// exchange sends calls and returns the reply to the last of them that is no cancellation.
+// exchange sends calls and returns the reply to the first of them.
 func exchange(t *testing.T, stream leasepb.BundleService_BundleClient, calls ...*leasepb.Call) *leasepb.Reply {
 	t.Helper()
 	if err := stream.Send(&leasepb.Calls{Calls: calls}); err != nil {
@@ -144,11 +147,17 @@ func encodedRenewal(t *testing.T) []byte {
 // TestACallThatMakesNoSenseIsRefusedAlone sends what no client of ours would, on one stream
 // that goes on.
 func TestACallThatMakesNoSenseIsRefusedAlone(t *testing.T) {
-	stream := openBundle(t, startLeader(t))
+	n := startLeader(t)
+	stream := openBundle(t, n)
 	wantReplyInvalid(t, exchange(t, stream, &leasepb.Call{Id: 1, Method: leasepb.Method_METHOD_RENEW, Request: []byte{0xff}}), "request")
 	wantReplyInvalid(t, exchange(t, stream, &leasepb.Call{Id: 2, Method: 99}), "method")
 	wantReplyInvalid(t, exchange(t, stream, &leasepb.Call{Id: 3}), "method")
-	wantReplyInvalid(t, exchange(t, stream, &leasepb.Call{Id: 5, Method: leasepb.Method_METHOD_RENEW, Request: make([]byte, 16<<10+1)}), "request")
+	wantReplyInvalid(t, exchange(t, stream, &leasepb.Call{Id: 5, Method: leasepb.Method_METHOD_RENEW, Request: encoded(t, &leasepb.RenewRequest{Owner: make([]byte, 16<<10)})}), "request")
+	wait := encoded(t, &leasepb.AcquireRequest{Key: []byte("k"), Owner: []byte("o"), TtlMs: 1000, RequestId: []byte("r"), WaitMs: 100})
+	wantReplyInvalid(t, exchange(t, stream, &leasepb.Call{Id: 6, Method: leasepb.Method_METHOD_ACQUIRE, Request: wait}), "wait")
+	if n := counted(t, n, "LeaseService/Acquire", "INVALID"); n != 1 {
+		t.Errorf("what was refused was counted %v times", n)
+	}
 	for _, ms := range []int64{0, -1, 1 << 62} {
 		reply := exchange(t, stream, &leasepb.Call{Id: 4, Method: leasepb.Method_METHOD_RENEW, TimeoutMs: ms, Request: encodedRenewal(t)}, &leasepb.Call{Id: 77, Cancel: true})
 		if len(reply.GetStatus()) > 0 || len(reply.GetResponse()) == 0 {
@@ -248,30 +257,30 @@ func TestABundledCallEndsWithItsTimeOrWhenItIsTakenBack(t *testing.T) {
 // TestCallsOfOneStreamAreBounded has more calls under way than there is room for: the rest
 // waits, and goes on when replies are sent.
 func TestCallsOfOneStreamAreBounded(t *testing.T) {
-	const most, more = 1000, 300
-	n := startLeader(t)
-	h := hold(n)
-	stream := openBundle(t, n)
-	for id := range most + more {
-		if err := stream.Send(&leasepb.Calls{Calls: []*leasepb.Call{{Id: uint64(id + 1), Method: leasepb.Method_METHOD_RENEW, Request: encodedRenewal(t)}}}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		const most, more = 1000, 300
+		n := startInBubble(t, feed.Bounds{}, api.Watching{}, func(*fakeNode) {})
+		h := hold(n.running)
+		_, n.public = n.client()
+		stream := openBundle(t, n.running)
+		for id := range most + more {
+			if err := stream.Send(&leasepb.Calls{Calls: []*leasepb.Call{{Id: uint64(id + 1), Method: leasepb.Method_METHOD_RENEW, Request: encodedRenewal(t)}}}); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	await(t, "begun", h.begun, most)
-	select {
-	case <-h.begun:
-		t.Error("there were more than 1,000 under way")
-	case <-time.After(50 * time.Millisecond): // nothing tells that nothing comes
-	}
-	close(h.let)
-	await(t, "begun", h.begun, more)
-	for got := 0; got < most+more; {
-		replies, err := stream.Recv()
-		if err != nil {
-			t.Fatal(err)
+		synctest.Wait()
+		if begun := len(h.begun); begun != most {
+			t.Errorf("%d are under way", begun)
 		}
-		got += len(replies.GetReplies())
-	}
+		close(h.let)
+		for got := 0; got < most+more; {
+			replies, err := stream.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got += len(replies.GetReplies())
+		}
+	})
 }
 
 func TestAClientThatGoesTakesItsCallsAlong(t *testing.T) {

@@ -28,7 +28,7 @@ func (s *leaseServer) Get(ctx context.Context, req *leasepb.GetRequest) (*leasep
 		return sight{records: []lease.Record{view.Record}, asOf: view.Now}, err
 	}
 	return answer(ctx, s, call[*leasepb.GetRequest, *leasepb.GetResponse]{
-		subject: subject{"get", r.Key}, consistency: r.Consistency, request: req, there: leasepb.LeaseServiceClient.Get,
+		subject: wire.Subject{What: "get", Key: r.Key}, consistency: r.Consistency, request: req, there: leasepb.LeaseServiceClient.Get,
 		here: func(ctx context.Context) (*leasepb.GetResponse, error) {
 			seen, err := s.see(ctx, r.Consistency, find)
 			if err != nil {
@@ -58,7 +58,7 @@ func (s *leaseServer) List(ctx context.Context, req *leasepb.ListRequest) (*leas
 		return sight{records: view.Records, asOf: view.Now}, err
 	}
 	return answer(ctx, s, call[*leasepb.ListRequest, *leasepb.ListResponse]{
-		subject: subject{"list", r.Prefix}, consistency: r.Consistency, request: req, there: leasepb.LeaseServiceClient.List,
+		subject: wire.Subject{What: "list", Key: r.Prefix}, consistency: r.Consistency, request: req, there: leasepb.LeaseServiceClient.List,
 		here: func(ctx context.Context) (*leasepb.ListResponse, error) {
 			seen, err := s.see(ctx, r.Consistency, find)
 			if err != nil {
@@ -91,7 +91,7 @@ func (s *leaseServer) History(ctx context.Context, req *leasepb.HistoryRequest) 
 		return sight{}, err
 	}
 	return answer(ctx, s, call[*leasepb.HistoryRequest, *leasepb.HistoryResponse]{
-		subject: subject{"history", r.Key}, consistency: r.Consistency, request: req, there: leasepb.LeaseServiceClient.History,
+		subject: wire.Subject{What: "history", Key: r.Key}, consistency: r.Consistency, request: req, there: leasepb.LeaseServiceClient.History,
 		here: func(ctx context.Context) (*leasepb.HistoryResponse, error) {
 			if _, err := s.see(ctx, r.Consistency, find); err != nil {
 				return nil, err

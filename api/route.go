@@ -51,13 +51,9 @@ type call[Request, Response any] struct {
 	there func(leasepb.LeaseServiceClient, context.Context, Request, ...grpc.CallOption) (Response, error)
 }
 
-// subject is something asked for of a key, as in `acquire "k"`. It is made into words only
-// for an error.
-type subject struct{ what, key string }
-
-func (s subject) String() string { return fmt.Sprintf("%s %q", s.what, s.key) }
-
-func subjectOf(m lease.Mutation) subject { return subject{m.Op.String(), m.Key} }
+func subjectOf(m lease.Mutation) wire.Subject {
+	return wire.Subject{What: m.Op.String(), Key: m.Key}
+}
 
 // answer answers c here if this node can, and else has the leader do it. Whether
 // this node still leads when here comes to it, here finds out: it is refused then,

@@ -47,11 +47,9 @@ type attempt[R answered] struct {
 	anew func(refusal error) bool
 }
 
-// subject is something asked for of a key, as in `renew "k"`. It is made into words only for
-// an error.
-type subject struct{ what, key string }
-
-func (s subject) String() string { return fmt.Sprintf("%s %q", s.what, s.key) }
+func subjectOf(op lease.Op, key string) wire.Subject {
+	return wire.Subject{What: op.String(), Key: key}
+}
 
 // malformed returns the error for an answer that could not be read, nil for nil.
 func (a attempt[R]) malformed(err error) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net"
 
 	"github.com/hashicorp/go-hclog"
@@ -95,7 +94,7 @@ func (c *Client) Acquire(ctx context.Context, req lease.AcquireRequest) (lease.A
 // take its place.
 func (c *Client) acquisition(p *leasepb.AcquireRequest, ours bool) attempt[*leasepb.AcquireResponse] {
 	a := attempt[*leasepb.AcquireResponse]{
-		subject: subject{lease.OpAcquire.String(), string(p.GetKey())},
+		subject: subjectOf(lease.OpAcquire, string(p.GetKey())),
 		do:      func(ctx context.Context, s service) (*leasepb.AcquireResponse, error) { return s.Acquire(ctx, p) },
 	}
 	if ours {
@@ -115,7 +114,7 @@ func (c *Client) Renew(ctx context.Context, req lease.RenewRequest) (lease.Answe
 		return lease.Answer{}, err
 	}
 	return mutate(ctx, c, attempt[*leasepb.RenewResponse]{
-		subject: subject{lease.OpRenew.String(), req.Key},
+		subject: subjectOf(lease.OpRenew, req.Key),
 		do:      func(ctx context.Context, s service) (*leasepb.RenewResponse, error) { return s.Renew(ctx, p) },
 	})
 }
@@ -124,7 +123,7 @@ func (c *Client) Renew(ctx context.Context, req lease.RenewRequest) (lease.Answe
 func (c *Client) Release(ctx context.Context, req lease.ReleaseRequest) (lease.Answer, error) {
 	p := wire.ReleaseToProto(req)
 	return mutate(ctx, c, attempt[*leasepb.ReleaseResponse]{
-		subject: subject{lease.OpRelease.String(), req.Key},
+		subject: subjectOf(lease.OpRelease, req.Key),
 		do:      func(ctx context.Context, s service) (*leasepb.ReleaseResponse, error) { return s.Release(ctx, p) },
 	})
 }
@@ -133,15 +132,10 @@ func (c *Client) Release(ctx context.Context, req lease.ReleaseRequest) (lease.A
 func (c *Client) Forget(ctx context.Context, req lease.ForgetRequest) (lease.Answer, error) {
 	p := wire.ForgetToProto(req)
 	return mutate(ctx, c, attempt[*leasepb.ForgetResponse]{
-		subject: subject{lease.OpForget.String(), req.Key},
+		subject: subjectOf(lease.OpForget, req.Key),
 		do:      func(ctx context.Context, s service) (*leasepb.ForgetResponse, error) { return s.Forget(ctx, p) },
 	})
 }
-
-// leases is the subject of a batch of so many renewals.
-type leases int
-
-func (n leases) String() string { return fmt.Sprintf("renew %d leases", int(n)) }
 
 // BatchRenew implements [lease.Store]. The whole batch is tried again only if the call
 // failed as a whole: results of single renewals are the caller's to look at.
@@ -155,7 +149,7 @@ func (c *Client) BatchRenew(ctx context.Context, reqs []lease.RenewRequest) ([]l
 		}
 	}
 	resp, err := call(ctx, c.conns, attempt[*leasepb.BatchRenewResponse]{
-		subject: leases(len(reqs)),
+		subject: wire.Renewals(len(reqs)),
 		effect:  wire.Mutates,
 		do:      func(ctx context.Context, s service) (*leasepb.BatchRenewResponse, error) { return s.BatchRenew(ctx, p) },
 	})
@@ -178,7 +172,7 @@ func (c *Client) BatchRenew(ctx context.Context, reqs []lease.RenewRequest) ([]l
 func (c *Client) Get(ctx context.Context, req lease.GetRequest) (lease.Answer, error) {
 	p := wire.GetToProto(req)
 	a := attempt[*leasepb.GetResponse]{
-		subject: subject{"get", req.Key},
+		subject: wire.Subject{What: "get", Key: req.Key},
 		do:      func(ctx context.Context, s service) (*leasepb.GetResponse, error) { return s.Get(ctx, p) },
 	}
 	resp, err := read(ctx, c, req.Consistency, a)
@@ -196,7 +190,7 @@ func (c *Client) List(ctx context.Context, req lease.ListRequest) (lease.ListPag
 		return lease.ListPage{}, err
 	}
 	a := attempt[*leasepb.ListResponse]{
-		subject: subject{"list", req.Prefix},
+		subject: wire.Subject{What: "list", Key: req.Prefix},
 		do:      func(ctx context.Context, s service) (*leasepb.ListResponse, error) { return s.List(ctx, p) },
 	}
 	resp, err := read(ctx, c, req.Consistency, a)
@@ -214,7 +208,7 @@ func (c *Client) History(ctx context.Context, req lease.HistoryRequest) (lease.H
 		return lease.HistoryPage{}, err
 	}
 	a := attempt[*leasepb.HistoryResponse]{
-		subject: subject{"history", req.Key},
+		subject: wire.Subject{What: "history", Key: req.Key},
 		do:      func(ctx context.Context, s service) (*leasepb.HistoryResponse, error) { return s.History(ctx, p) },
 	}
 	resp, err := read(ctx, c, req.Consistency, a)

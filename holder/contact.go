@@ -167,7 +167,7 @@ func (l *latestTry) explain(ctx context.Context, key string, err error) error {
 	if l.failed == nil || !unserved(err) || ctx.Err() == nil || errors.As(err, &tells) {
 		return err
 	}
-	a := attempt[answered]{subject: subject{lease.OpAcquire.String(), key}, effect: wire.Mutates}
+	a := attempt[answered]{subject: subjectOf(lease.OpAcquire, key), effect: wire.Mutates}
 	latest := a.explain(l.addr, l.failed)
 	if errors.Is(err, lease.ErrUnavailable) && errors.Is(latest, lease.ErrUnavailable) {
 		return giveUp(ctx, latest, nil)

@@ -183,7 +183,7 @@ func (w *wait) send(life context.Context, length time.Duration) error {
 // take takes in what came of a poll of the present attempt, and returns whether that
 // ends the wait.
 func (w *wait) take(ctx context.Context, r polled) (answer lease.Answer, err error, done bool) {
-	a := attempt[*leasepb.AcquireResponse]{subject: subject{lease.OpAcquire.String(), w.req.Key}, effect: wire.Mutates}
+	a := attempt[*leasepb.AcquireResponse]{subject: subjectOf(lease.OpAcquire, w.req.Key), effect: wire.Mutates}
 	conns := w.client.conns
 	if r.failed == nil {
 		conns.learn(r.target, wire.LeaderFromProto(r.resp.GetLeader()))
@@ -248,13 +248,13 @@ func (w *wait) giveUp(ctx context.Context) (lease.Answer, error) {
 	cause := context.Cause(ctx)
 	switch {
 	case w.out > 0 && w.unknown == nil:
-		w.unknown = fmt.Errorf("%s: it was given up while waiting in line: %w", subject{lease.OpAcquire.String(), w.req.Key}, lease.ErrOutcomeUnknown)
+		w.unknown = fmt.Errorf("%s: it was given up while waiting in line: %w", subjectOf(lease.OpAcquire, w.req.Key), lease.ErrOutcomeUnknown)
 		fallthrough
 	case w.unknown != nil:
 		return lease.Answer{}, fmt.Errorf("%w: %w", w.unknown, cause)
 	case w.held != nil:
 		return lease.Answer{}, fmt.Errorf("%w: %w", w.held, cause)
 	default:
-		return lease.Answer{}, fmt.Errorf("%s: %w: %w", subject{lease.OpAcquire.String(), w.req.Key}, lease.ErrUnavailable, cause)
+		return lease.Answer{}, fmt.Errorf("%s: %w: %w", subjectOf(lease.OpAcquire, w.req.Key), lease.ErrUnavailable, cause)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/leasenode/leasenode/internal/portblock/porttest"
 	"github.com/leasenode/leasenode/raftnet"
 )
 
@@ -38,12 +39,9 @@ type peers struct {
 func newPeers(t *testing.T, ids ...string) *peers {
 	t.Helper()
 	ps := &peers{t: t, addrs: map[string]string{}}
-	for _, id := range ids {
-		ln := listen(t, "127.0.0.1:0")
-		ps.addrs[id] = ln.Addr().String()
-		if err := ln.Close(); err != nil {
-			t.Fatal(err)
-		}
+	addrs := porttest.Addrs(t, len(ids)) // a node that is closed listens there again
+	for i, id := range ids {
+		ps.addrs[id] = addrs[i]
 	}
 	return ps
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/leasenode/leasenode/jepsen-like/nemesis"
@@ -158,57 +157,41 @@ const reserve = 4 << 20
 
 // image copies what is on the disk, at this instant, to another folder, as the next
 // life of the node shall find it. The state file is a cache and is left out.
-//
-// A log in files has a mark of how far it surely has come, which follows behind: it is
-// copied before what it speaks of.
 func (d *drive) image(from, to string) error {
 	d.writing.Lock()
 	defer d.writing.Unlock()
-	if err := os.MkdirAll(filepath.Join(to, disk.WALDir), 0o700); err != nil {
+	files, err := disk.LogFiles(from)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it has not been made
 		return err
 	}
-	for _, name := range []string{disk.LogFile, raftnet.IdentityFile, filepath.Join(disk.WALDir, "mark")} {
-		if err := copyFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, name := range append(files, raftnet.IdentityFile) {
+		if err := copyFile(filepath.Join(from, name), filepath.Join(to, name)); err != nil {
 			return err
 		}
 	}
-	if err := copyTree(from, to, disk.WALDir); err != nil {
-		return err
-	}
-	// Without files it is no log, and none was there.
-	if err := os.Remove(filepath.Join(to, disk.WALDir)); err != nil && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return copyTree(from, to, "snapshots")
-}
-
-// copyTree copies the files in a folder that have not been copied yet.
-func copyTree(from, to, folder string) error {
-	from = filepath.Join(from, folder)
-	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+	snapshots := filepath.Join(from, "snapshots")
+	return filepath.WalkDir(snapshots, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // removed meanwhile, or there are none
 		}
-		if err != nil {
+		if err != nil || entry.IsDir() {
 			return err
 		}
-		target := filepath.Join(to, folder, strings.TrimPrefix(path, from))
-		if entry.IsDir() {
-			return os.MkdirAll(target, 0o700)
-		}
-		if _, err := os.Lstat(target); err == nil {
-			return nil
-		}
-		if err := copyFile(path, target); !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return nil
+		return copyFile(path, filepath.Join(to, "snapshots", strings.TrimPrefix(path, snapshots)))
 	})
 }
 
+// copyFile copies a file, with the folder that it is in, unless it is not there, or not any
+// more.
 func copyFile(from, to string) error {
 	data, err := os.ReadFile(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
 	return os.WriteFile(to, data, 0o600)

@@ -10,10 +10,6 @@ import (
 	"github.com/leasenode/leasenode/lease"
 )
 
-// maxCatchUp is how often what is told of as kept may be kept no longer while nothing
-// happens.
-const maxCatchUp = 20
-
 func resumeChecks() []Check {
 	return []Check{
 		{"a watch from now tells its position first, and nothing from before", beginsNow},
@@ -140,27 +136,12 @@ func refusesWhatIsGone(t *trial) {
 	w := t.watch(lease.WatchRequest{Prefix: t.keys, After: from, Sync: true})
 	l := w.listing()
 	t.sameRecord("the listed record", l.records[a.key], a.read().Record)
-	oldest := t.fromOldest(gone) // before what happens next, which can make it too old
+	oldest := t.watch(lease.WatchRequest{Prefix: t.keys, After: gone.Oldest})
+	oldest.begun() // what happens next can make it too old
 	t.last(a.key)
 	for name, w := range map[string]*watching{"the listing": w, "the oldest position": oldest} {
 		t.sequence("events after "+name, t.happened(w.events()), nil)
 	}
-}
-
-// fromOldest returns a watch that has begun at the oldest position that is kept, which
-// gone tells. That can be too old by then, since who serves watches may still be taking
-// in what happened before: the refusal tells a later one.
-func (t *trial) fromOldest(gone *lease.CompactedError) *watching {
-	for range maxCatchUp {
-		w := t.watch(lease.WatchRequest{Prefix: t.keys, After: gone.Oldest})
-		_, again := w.began()
-		if again == nil {
-			return w
-		}
-		gone = again
-	}
-	t.failf("want a watch after an oldest position, got one refused %d times, at last with %w", maxCatchUp, gone)
-	return t.watch(lease.WatchRequest{})
 }
 
 func watchLimits(t *trial) {

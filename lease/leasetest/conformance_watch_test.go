@@ -40,35 +40,6 @@ func TestMemoryConformsAsAWatcher(t *testing.T) {
 	})
 }
 
-// TestAWatcherThatIsBehindConforms has what happened before a check still be on its way to
-// who serves watches, which makes room for it later.
-func TestAWatcherThatIsBehindConforms(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		behind := uint64(3)
-		s := watchSubject(fails(namesOlder(func() uint64 {
-			if behind > 0 {
-				behind--
-			}
-			return behind
-		})))
-		compact := s.Compact
-		s.Compact = func(ctx context.Context) error {
-			for range 5 { // so that older positions are after those that the check asks for
-				if _, err := s.Store.Acquire(ctx, lease.AcquireRequest{Key: "filler", Owner: "o", TTL: lease.MinTTL}); err != nil {
-					return err
-				}
-				if err := s.Advance(ctx, lease.MinTTL); err != nil {
-					return err
-				}
-			}
-			return compact(ctx)
-		}
-		for _, failure := range leasetest.RunWatch(t.Context(), s) {
-			t.Errorf("%s: %v", failure.Check, failure.Err)
-		}
-	})
-}
-
 func TestRunWatchFailsWithoutAWatcher(t *testing.T) {
 	if failures := leasetest.RunWatch(t.Context(), subject(healthy)); len(failures) != len(leasetest.WatchChecks()) {
 		t.Errorf("%d of %d checks failed", len(failures), len(leasetest.WatchChecks()))

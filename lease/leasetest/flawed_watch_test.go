@@ -98,7 +98,7 @@ func flawedWatchers() map[string]brokenWatcher {
 		"takes the future":           {wrap: takesTheFuture, red: []string{foreign}, green: []string{afterEach}},
 		"calls the past invalid":     {wrap: fails(callsThePastInvalid), red: []string{isGone}, green: []string{foreign}},
 		"misstates the oldest":       {wrap: fails(misstatesTheOldest), red: []string{isGone}, green: []string{foreign}},
-		"names one too old":          {wrap: fails(namesOlder(func() uint64 { return 1 })), red: []string{isGone}, green: []string{foreign}},
+		"names one too old":          {wrap: fails(namesOneOlder), red: []string{isGone}, green: []string{foreign}},
 		"cuts long names":            {wrap: asks(cutsNames), red: []string{requestLimits}, green: []string{byBytes}},
 		"prefers the key":            {wrap: asks(prefersTheKey), red: []string{requestLimits}, green: []string{byBytes}},
 		"names no field":             {wrap: fails(namesNoField), red: []string{requestLimits, foreign}},
@@ -196,17 +196,14 @@ func misstatesTheOldest(err error) error {
 	return err
 }
 
-// namesOlder has the oldest position be too old by that much.
-func namesOlder(by func() uint64) func(error) error {
-	return func(err error) error {
-		var gone *lease.CompactedError
-		if errors.As(err, &gone) {
-			oldest := gone.Oldest
-			oldest.Index -= by()
-			return &lease.CompactedError{After: gone.After, Oldest: oldest}
-		}
-		return err
+func namesOneOlder(err error) error {
+	var gone *lease.CompactedError
+	if errors.As(err, &gone) {
+		oldest := gone.Oldest
+		oldest.Index--
+		return &lease.CompactedError{After: gone.After, Oldest: oldest}
 	}
+	return err
 }
 
 func cutsNames(req *lease.WatchRequest) {

@@ -57,11 +57,7 @@ func (w *watching) take() (lease.WatchUpdate, bool) {
 	if w.t.err != nil {
 		return lease.WatchUpdate{}, false
 	}
-	return w.taken(w.pull())
-}
-
-// taken holds what was pulled against the rules.
-func (w *watching) taken(u lease.WatchUpdate, err error, more bool) (lease.WatchUpdate, bool) {
+	u, err, more := w.pull()
 	switch {
 	case !more:
 		w.t.failf("want the watch end with an error, got none")
@@ -133,29 +129,12 @@ func (w *watching) examineEvent(e lease.Event, before []lease.Event) {
 // begun takes the first update of a watch after which nothing has happened, and returns
 // its position.
 func (w *watching) begun() lease.Position {
-	position, gone := w.began()
-	if gone != nil {
-		w.t.failf("want the watch go on, got %w", gone)
-	}
-	return position
-}
-
-// began is begun, but returns it if the watch is refused as what it needs is gone.
-func (w *watching) began() (lease.Position, *lease.CompactedError) {
 	defer w.awaits()()
-	if w.t.err != nil {
-		return lease.Position{}, nil
-	}
-	u, err, more := w.pull()
-	var gone *lease.CompactedError
-	if errors.As(err, &gone) {
-		return lease.Position{}, gone
-	}
-	u, ok := w.taken(u, err, more)
+	u, ok := w.take()
 	if ok && (len(u.Events)+len(u.Records) > 0 || u.Position == (lease.Position{})) {
 		w.t.failf("want a watch begin with a position, and nothing else as nothing has happened, got %+v", u)
 	}
-	return u.Position, nil
+	return u.Position
 }
 
 // theLast is the owner whose grant ends what a check looks at.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/leasenode/leasenode/raftnet/disk/wal"
 )
 
 // LogKind is how a log is kept. The zero value stands for what the directory has, and
@@ -75,7 +77,8 @@ func FindLog(dir string) (string, LogKind, error) {
 }
 
 // LogFiles returns the paths of the files that the log in a data directory consists of,
-// relative to it.
+// relative to it, in an order in which they can be copied while no entry is written: a file
+// that may still be written says less than those that come after it.
 func LogFiles(dir string) ([]string, error) {
 	path, kind, err := FindLog(dir)
 	if err != nil {
@@ -91,7 +94,12 @@ func LogFiles(dir string) ([]string, error) {
 	}
 	var files []string
 	for _, e := range entries {
-		files = append(files, filepath.Join(name, e.Name()))
+		file := filepath.Join(name, e.Name())
+		if e.Name() == wal.MarkName { // it follows, by itself, what is in the others
+			files = slices.Insert(files, 0, file)
+			continue
+		}
+		files = append(files, file)
 	}
 	return files, nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leasenode/leasenode/raftnet/disk"
+	"github.com/leasenode/leasenode/raftnet/disk/wal"
 )
 
 // walFiles returns the files of the log in dir, which is kept in files, by their names.
@@ -251,4 +252,15 @@ func TestALongLogIsVerified(t *testing.T) {
 		t.Logf("20,000 entries were verified in %v", time.Since(began))
 		checkLog(t, s.Logs, entries(1, 20_000, 1))
 	})
+}
+
+// TestTheMarkIsCopiedFirst since what it speaks of has to be in the copy.
+func TestTheMarkIsCopiedFirst(t *testing.T) {
+	cfg := config(t, t.TempDir())
+	cfg.Log = disk.LogWAL
+	open(t, cfg)
+	names, err := disk.LogFiles(cfg.Dir)
+	if err != nil || len(names) < 2 || filepath.Base(names[0]) != wal.MarkName {
+		t.Errorf("got %q, %v", names, err)
+	}
 }

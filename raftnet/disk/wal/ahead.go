@@ -145,7 +145,7 @@ func (l *Log) writeMark() error {
 		err = l.markFile.Sync()
 	}
 	if err != nil {
-		return l.fail(fmt.Errorf("write %s: %w", markName, err))
+		return l.fail(fmt.Errorf("write %s: %w", MarkName, err))
 	}
 	return nil
 }

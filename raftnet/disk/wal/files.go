@@ -63,7 +63,7 @@ func MakeDir(path string) (*Dir, error) {
 
 // acquire locks the mark. A log without one is damaged, and is not opened anyway.
 func (d *Dir) acquire(lock func(*os.File) error) error {
-	f, err := os.Open(filepath.Join(d.path, markName))
+	f, err := os.Open(filepath.Join(d.path, MarkName))
 	if errors.Is(err, os.ErrNotExist) {
 		_, err = os.Stat(d.path)
 		return err

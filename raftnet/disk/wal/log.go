@@ -71,7 +71,7 @@ func Create(files Files, payload []byte) error {
 	if err = errors.Join(err, g.file.Close()); err != nil {
 		return fmt.Errorf("write the first record: %w", err)
 	}
-	f, err := files.Create(markName)
+	f, err := files.Create(MarkName)
 	if err != nil {
 		return fmt.Errorf("make the mark: %w", err)
 	}

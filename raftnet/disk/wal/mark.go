@@ -9,7 +9,8 @@ import (
 // the log's id 8, then of the newest record known to be durable the number 8 and the
 // checksum 4, zeros to the end.
 const (
-	markName  = "mark"
+	// MarkName is the file's.
+	MarkName  = "mark"
 	markMagic = "leasenode mark1\n"
 	markFixed = 40
 )

@@ -85,7 +85,7 @@ func (s *scan) take(at end, p partOf, payload []byte, follows link) error {
 	}
 	s.follows = link{p.record, sumRecord(follows.sum, p.record, payload)}
 	if s.follows.number == s.mark.newest.number && s.follows.sum != s.mark.newest.sum {
-		s.damagedBlock(at, fmt.Sprintf("record %d is another than %s has seen", p.record, markName))
+		s.damagedBlock(at, fmt.Sprintf("record %d is another than %s has seen", p.record, MarkName))
 	}
 	s.lost = false
 	s.end = end{at.segment, at.block + p.parts}

@@ -112,9 +112,9 @@ func (v *View) Close() error {
 
 // readMark reads the mark, which has the log's id.
 func (s *scan) readMark() error {
-	f, err := s.files.Open(markName)
+	f, err := s.files.Open(MarkName)
 	if errors.Is(err, fs.ErrNotExist) {
-		s.damaged(markName, -1, "it is missing")
+		s.damaged(MarkName, -1, "it is missing")
 		return nil
 	}
 	if err != nil {
@@ -127,11 +127,11 @@ func (s *scan) readMark() error {
 		_, err = f.ReadAt(b, 0)
 	}
 	if err != nil {
-		return fmt.Errorf("read %s: %w", markName, err)
+		return fmt.Errorf("read %s: %w", MarkName, err)
 	}
 	var ok bool
 	if s.mark, ok = decodeMark(b); !ok || size != blockBytes {
-		s.damaged(markName, 0, "it is not what was written")
+		s.damaged(MarkName, 0, "it is not what was written")
 	}
 	return nil
 }
