@@ -70,16 +70,18 @@ func (s *sessions) acquirers() []contender {
 			}
 			return every(r.Acquire()), nil
 		}},
-		s.leasenodeAcquirer(leasenode, &s.leases),
-		s.leasenodeAcquirer(leasenodeWAL, &s.leasesWAL),
+		s.leasenodeAcquirer(leasenode),
+		s.leasenodeAcquirer(leasenodeWAL),
 	}
 }
 
-func (s *sessions) leasenodeAcquirer(at side, pool *client.Pool[lease.Record]) contender {
+func (s *sessions) leasenodeAcquirer(at side) contender {
+	pool := &s.ours(at).leases
 	return s.leasenodeWork(at, func(_ context.Context, l *client.Leasenode) (rounds, error) { return every(l.Acquire(pool)), nil })
 }
 
-func (s *sessions) leasenodeReleaser(at side, pool *client.Pool[lease.Record]) contender {
+func (s *sessions) leasenodeReleaser(at side) contender {
+	pool := &s.ours(at).leases
 	return s.leasenodeWork(at, func(_ context.Context, l *client.Leasenode) (rounds, error) {
 		return rationed(pool, l.Release(pool)), nil
 	})
@@ -95,8 +97,8 @@ func (s *sessions) releasers() []contender {
 			return rationed(&s.etcdShared, e.Delete(&s.etcdShared)), nil
 		}),
 		s.zooKeeperWork(func(z *client.ZooKeeper) rounds { return rationed(&s.zooKeeperNodes, z.Release(&s.zooKeeperNodes)) }),
-		s.leasenodeReleaser(leasenode, &s.leases),
-		s.leasenodeReleaser(leasenodeWAL, &s.leasesWAL),
+		s.leasenodeReleaser(leasenode),
+		s.leasenodeReleaser(leasenodeWAL),
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasenode/leasenode/bench/client"
 	"github.com/leasenode/leasenode/bench/measure"
 	"github.com/leasenode/leasenode/bench/plan"
 	"github.com/leasenode/leasenode/bench/report"
@@ -81,7 +80,7 @@ func (l *Load) Run(ctx context.Context, p plan.Plan) Found {
 // again where it is measured, and is told of there.
 func (l *Load) warmUp(ctx context.Context, p plan.Plan) {
 	const callers = 128
-	c := acquireCell(&sessions{leasenode: map[side]*client.Leasenode{}, clusters: l.clusters, callers: callers, opened: l.opened})
+	c := acquireCell(&sessions{clusters: l.clusters, callers: callers, opened: l.opened})
 	c.sides = takingPart(l.clusters, c.sides)
 	l.progress("warm up")
 	p.Warm, p.Window = 0, p.WarmUp/time.Duration(len(c.sides))

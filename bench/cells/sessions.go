@@ -16,15 +16,27 @@ type sessions struct {
 	callers  int
 	opened   *closers
 
-	etcd *client.Etcd
-	// leasenode is by the side.
-	leasenode map[side]*client.Leasenode
+	etcd      *client.Etcd
 	zooKeeper *client.ZooKeeper
 	redis     *client.Redis
 
 	etcdOwn, etcdShared client.Pool[client.Owned]
 	zooKeeperNodes      client.Pool[string]
-	leases, leasesWAL   client.Pool[lease.Record]
+
+	leasenode, leasenodeWAL ours
+}
+
+// ours is the session with one cluster of leasenode.
+type ours struct {
+	session *client.Leasenode
+	leases  client.Pool[lease.Record]
+}
+
+func (s *sessions) ours(at side) *ours {
+	if at == leasenodeWAL {
+		return &s.leasenodeWAL
+	}
+	return &s.leasenode
 }
 
 // closers are what has to be closed in the end.
@@ -65,12 +77,9 @@ func (s *sessions) toEtcd() (*client.Etcd, error) {
 }
 
 func (s *sessions) toLeasenode(at side) (*client.Leasenode, error) {
-	session := s.leasenode[at]
-	session, err := open(s, &session, func() (*client.Leasenode, error) {
+	return open(s, &s.ours(at).session, func() (*client.Leasenode, error) {
 		return client.DialLeasenode(s.clusters.of(at).Addrs(), min(s.callers, client.Connections))
 	})
-	s.leasenode[at] = session
-	return session, err
 }
 
 // toZooKeeper has the first session with the leader, as the clients of leasenode have.

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/leasenode/leasenode/bench/client"
 	"github.com/leasenode/leasenode/bench/measure"
 	"github.com/leasenode/leasenode/bench/report"
 )
@@ -14,7 +13,7 @@ import (
 func table(clusters Clusters, opened *closers) []cell {
 	of := map[int]*sessions{}
 	for _, callers := range []int{1, 16, 128, 512} {
-		of[callers] = &sessions{leasenode: map[side]*client.Leasenode{}, clusters: clusters, callers: callers, opened: opened}
+		of[callers] = &sessions{clusters: clusters, callers: callers, opened: opened}
 	}
 	cells := []cell{
 		acquireCell(of[1]), acquireCell(of[16]), acquireCell(of[128]), acquireCell(of[512]),
@@ -87,6 +86,7 @@ func acquireCell(s *sessions) cell {
 			work: own, of: "p50", unit: report.Milliseconds, value: p50, from: ownLease,
 			goals: []report.Goal{atMost(report.Etcd, 0.5)},
 		}}
+		c.costs = costs("acquire, each its own lease", ownLease)
 	case 128, 512:
 		c.rows = []rowPlan{{
 			work: own, unit: report.PerSecond, value: rate, from: ownLease,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -70,8 +69,7 @@ func churnColumns() []string {
 // churn works at full rate and looks at the nodes now and then. What it saw is in the
 // file however it ends.
 func churn(ctx context.Context, c config) error {
-	name := "churn-" + c.logStore
-	err := c.withSeries(ctx, name, churnColumns(), func(cluster *peer.Cluster, out *series.Writer) (err error) {
+	err := c.withSeries(ctx, "churn", churnColumns(), func(cluster *peer.Cluster, out *series.Writer) (err error) {
 		client, err := holder.Dial(cluster.Addrs())
 		if err != nil {
 			return err
@@ -82,7 +80,7 @@ func churn(ctx context.Context, c config) error {
 	if err != nil {
 		return err
 	}
-	return c.tellVerdict(filepath.Join(c.out, name+".csv"))
+	return c.tellVerdict(c.file("churn"))
 }
 
 func (c config) churnOn(ctx context.Context, cluster *peer.Cluster, client *holder.Client, out *series.Writer) error {

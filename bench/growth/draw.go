@@ -46,24 +46,25 @@ func ofNodes(column string) []curve {
 }
 
 // pictures are all that can be drawn.
-func pictures() []picture {
+func (c config) pictures() []picture {
+	churn, leases := c.seriesOf("churn"), c.seriesOf("leases")
 	return []picture{
-		{"churn-bolt", "churn-memory", "An hour of churn: resident memory", "seconds", "seconds", "MiB", linear, ofNodes("resident_mib")},
-		{"churn-bolt", "churn-files", "An hour of churn: what node 1 has on its disk", "seconds", "seconds", "MiB", linear, []curve{{"n1_log_mib", "log"}, {"n1_state_mib", "state file"}, {"n1_snapshots_mib", "snapshots"}}},
-		{"churn-bolt", "churn-latency", "An hour of churn: 128 callers at full rate", "seconds", "seconds", "ms", linear, []curve{{"acquire_p50_ms", "acquire, p50"}, {"renew_p50_ms", "renew, p50"}, {"acquire_p99_ms", "acquire, p99"}}},
-		{"leases-bolt", "leases-memory", "Leases: resident memory", "leases", "leases", "MiB", logarithmic, ofNodes("resident_mib")},
-		{"leases-bolt", "leases-latency", "Leases: 16 callers", "leases", "leases", "ms", logarithmic, []curve{{"renew_p50_ms", "renew, p50"}, {"renew_p99_ms", "renew, p99"}, {"get_p50_ms", "get, p50"}}},
-		{"leases-bolt", "leases-back", "Leases: until a killed node has all it missed", "leases", "leases", "seconds", logarithmic, []curve{{"leader_back_s", "the leader"}, {"follower_back_s", "a follower"}}},
-		{"connections", "connections-memory", "Connections: resident memory", "connections", "connections", "MiB", logarithmic, ofNodes("resident_mib")},
-		{"connections", "connections-latency", "Connections: 16 callers beside them", "connections", "connections", "ms", logarithmic, []curve{{"renew_p50_ms", "renew, p50"}, {"renew_p99_ms", "renew, p99"}}},
-		{"history", "history", "Histories: renewals of 2,000 keys", "renewals", "renewals of each key", "ms, MiB", linear, []curve{{"renew_p50_ms", "renew, p50, ms"}, {"state_mib", "state file, MiB"}}},
+		{churn, "churn-memory", "An hour of churn: resident memory", "seconds", "seconds", "MiB", linear, ofNodes("resident_mib")},
+		{churn, "churn-files", "An hour of churn: what node 1 has on its disk", "seconds", "seconds", "MiB", linear, []curve{{"n1_log_mib", "log"}, {"n1_state_mib", "state file"}, {"n1_snapshots_mib", "snapshots"}}},
+		{churn, "churn-latency", "An hour of churn: 128 callers at full rate", "seconds", "seconds", "ms", linear, []curve{{"acquire_p50_ms", "acquire, p50"}, {"renew_p50_ms", "renew, p50"}, {"acquire_p99_ms", "acquire, p99"}}},
+		{leases, "leases-memory", "Leases: resident memory", "leases", "leases", "MiB", logarithmic, ofNodes("resident_mib")},
+		{leases, "leases-latency", "Leases: 16 callers", "leases", "leases", "ms", logarithmic, []curve{{"renew_p50_ms", "renew, p50"}, {"renew_p99_ms", "renew, p99"}, {"get_p50_ms", "get, p50"}}},
+		{leases, "leases-back", "Leases: until a killed node has all it missed", "leases", "leases", "seconds", logarithmic, []curve{{"leader_back_s", "the leader"}, {"follower_back_s", "a follower"}}},
+		{c.seriesOf("connections"), "connections-memory", "Connections: resident memory", "connections", "connections", "MiB", logarithmic, ofNodes("resident_mib")},
+		{c.seriesOf("connections"), "connections-latency", "Connections: 16 callers beside them", "connections", "connections", "ms", logarithmic, []curve{{"renew_p50_ms", "renew, p50"}, {"renew_p99_ms", "renew, p99"}}},
+		{c.seriesOf("history"), "history", "Histories: renewals of 2,000 keys", "renewals", "renewals of each key", "ms, MiB", linear, []curve{{"renew_p50_ms", "renew, p50, ms"}, {"state_mib", "state file, MiB"}}},
 	}
 }
 
 // draw makes the pictures of the series in --out, there, and prints their tables.
 func draw(_ context.Context, c config) error {
 	shown := map[string]bool{}
-	for _, p := range pictures() {
+	for _, p := range c.pictures() {
 		s, err := series.ReadFile(filepath.Join(c.out, p.series+".csv"))
 		if errors.Is(err, fs.ErrNotExist) {
 			c.progress("%s: there is no series %s", p.file, p.series)
@@ -75,7 +76,7 @@ func draw(_ context.Context, c config) error {
 		if err := p.draw(s, filepath.Join(c.out, p.file+".svg")); err != nil {
 			return err
 		}
-		if strings.HasPrefix(p.series, "churn") || shown[p.series] {
+		if p.series == c.seriesOf("churn") || shown[p.series] {
 			continue
 		}
 		shown[p.series] = true

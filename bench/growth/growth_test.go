@@ -73,7 +73,7 @@ func TestEveryPart(t *testing.T) {
 	if err := draw(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	for name, least := range map[string]int{"churn-bolt": 3, "connections": 2, "leases-bolt": 2} {
+	for name, least := range map[string]int{"churn-bolt": 3, "connections-bolt": 2, "leases-bolt": 2} {
 		s, err := series.ReadFile(filepath.Join(c.out, name+".csv"))
 		if err != nil || len(s.Rows) < least {
 			t.Errorf("%s: %d rows, %v", name, len(s.Rows), err)

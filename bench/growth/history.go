@@ -13,11 +13,12 @@ import (
 	"github.com/leasenode/leasenode/lease"
 )
 
-// historySteps is how often keys are renewed in a row before each look.
+// historySteps is how often keys are renewed in a row before each look. In all it is more
+// than a cluster remembers of renewals, a million.
 const (
 	historyKeys  = 2_000
-	historySteps = 16
-	historyLooks = 10
+	historySteps = 64
+	historyLooks = 12
 )
 
 // history renews keys again and again, until their histories are full and beyond, and

@@ -36,7 +36,7 @@ func leasesColumns() []string {
 
 // leases fills in leases, one number of --sizes after the other, on one cluster.
 func leases(ctx context.Context, c config) error {
-	return c.withSeries(ctx, "leases-"+c.logStore, leasesColumns(), func(cluster *peer.Cluster, out *series.Writer) (err error) {
+	return c.withSeries(ctx, "leases", leasesColumns(), func(cluster *peer.Cluster, out *series.Writer) (err error) {
 		f := &filled{cluster: cluster}
 		defer func() { err = errors.Join(err, f.close()) }()
 		for range fillClients {

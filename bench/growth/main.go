@@ -106,16 +106,24 @@ func (c config) withCluster(ctx context.Context, work func(*peer.Cluster) error)
 	return work(cluster)
 }
 
-// withSeries runs work on a new cluster, with a new series to write.
-func (c config) withSeries(ctx context.Context, name string, columns []string, work func(*peer.Cluster, *series.Writer) error) error {
+// seriesOf is the name of the series that a subcommand writes.
+func (c config) seriesOf(subcommand string) string { return subcommand + "-" + c.logStore }
+
+// withSeries runs work on a new cluster, with a new series of a subcommand to write.
+func (c config) withSeries(ctx context.Context, subcommand string, columns []string, work func(*peer.Cluster, *series.Writer) error) error {
 	return c.withCluster(ctx, func(cluster *peer.Cluster) (err error) {
-		out, err := series.Create(filepath.Join(c.out, name+".csv"), columns)
+		out, err := series.Create(c.file(subcommand), columns)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, out.Close()) }()
 		return work(cluster, out)
 	})
+}
+
+// file is where the series of a subcommand is.
+func (c config) file(subcommand string) string {
+	return filepath.Join(c.out, c.seriesOf(subcommand)+".csv")
 }
 
 func (c config) progress(format string, values ...any) {

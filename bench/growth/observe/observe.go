@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/leasenode/leasenode/raftnet/disk"
 )
 
 // Node is what one node looks like. Sizes are MiB, those of folders what they take up on
@@ -53,7 +55,7 @@ func Look(ctx context.Context, dir, metrics string) (Node, error) {
 	for _, part := range []struct {
 		into  *float64
 		names []string
-	}{{&n.Log, []string{"raft.db", "wal"}}, {&n.State, []string{"state"}}, {&n.Snapshot, []string{"snapshots"}}} {
+	}{{&n.Log, []string{disk.LogFile, disk.WALDir}}, {&n.State, []string{"state"}}, {&n.Snapshot, []string{"snapshots"}}} {
 		for _, name := range part.names {
 			size, err := diskBytes(filepath.Join(dir, name))
 			if err != nil {
