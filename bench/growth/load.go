@@ -135,6 +135,9 @@ func (l *churnLoad) keepLoop(ctx context.Context, client *holder.Client) error {
 	var batch []lease.RenewRequest
 	for n := range keptLeases {
 		answer, err := client.Acquire(ctx, lease.AcquireRequest{Key: fmt.Sprintf("kept/%d", n), Owner: "keeper", TTL: lease.MaxTTL})
+		if ctx.Err() != nil {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
