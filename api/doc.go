@@ -13,6 +13,7 @@
 //     ([NewPeerServer]) never passes anything on, so there are no loops, however
 //     wrong two nodes are about who leads.
 //   - A stale read is answered by whoever is asked.
+//   - A call in a bundle takes the same way (see BundleService, and package bundle).
 //
 // Nothing is tried twice here: a mutation that was sent and not heard of is
 // [lease.ErrOutcomeUnknown], one that was not sent is [lease.ErrUnavailable]. To try

@@ -1,8 +1,8 @@
 // Package bundle makes gRPC calls cheap where one process has many under way: a [Conn]
 // sends those that come at the same time as one message of one stream, and takes their
 // answers from it (see BundleService in leasepb/lease.proto). A unary gRPC call costs two
-// streams' worth of headers, buffers and wake-ups, which is more than all else that a
-// mutation costs in a process; in a bundle it costs little more than its bytes.
+// sets of headers, buffers and wake-ups, on a busy leader more than consensus, disk and
+// state machine together; in a bundle it costs little more than its bytes.
 //
 // A Conn is a [grpc.ClientConnInterface] for generated clients, and what a call does and
 // how it fails is the same either way: deadlines, cancellation, statuses with their
